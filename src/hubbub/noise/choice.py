@@ -1,0 +1,140 @@
+"""Exact choice among weighted outcomes: weights count · exp(-rate · level) with whole counts and levels.
+
+This is the exponential mechanism's sampler. Utilities on an integer grid are the levels; counts are a prior, or the
+widths of intervals on which the score is constant. Cumulative weights are summed in floating point with a proven
+allowance; a uniform that falls within it of a boundary is settled in exact arithmetic, so even an outcome too unlikely
+for floats to see has exactly its probability.
+"""
+
+from fractions import Fraction
+from typing import Any, overload
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.noise import entropy
+from hubbub.noise.bernoulli import Floats, flips_exp
+from hubbub.noise.entropy import Source, words
+from hubbub.noise.exact import WORD, Uniform, exp_minus_bounds
+from hubbub.noise.table import Integers
+from hubbub.parameters import Real, non_negative, size_of_draw
+
+Whole = np.ndarray[Any, Any]
+
+MOST_COUNT_BITS = 256
+_GUARD = 32
+_NEVER_WRAPS = 1 << 61
+_FAR = Fraction(10_000)
+_LEAST_FLOAT_RATE = Fraction(1, 1 << 900)
+
+
+@overload
+def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: None = None) -> int: ...
+@overload
+def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: int) -> Integers: ...
+def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: int | None = None) -> int | Integers:
+    """An index i with probability exactly proportional to counts[i] · exp(-rate · levels[i])."""
+    exact_rate, size = non_negative("rate", rate), size_of_draw(size)
+    weights = _Weights(_whole_vector("levels", levels), exact_rate, counts)
+    source = entropy.begin("choice", rate=exact_rate, size=size)
+    drawn = weights.sample(source, 1 if size is None else size)
+    return int(drawn[0]) if size is None else drawn
+
+
+@overload
+def race(*, levels: Whole, rate: Real, size: None = None) -> int: ...
+@overload
+def race(*, levels: Whole, rate: Real, size: int) -> Integers: ...
+def race(*, levels: Whole, rate: Real, size: int | None = None) -> int | Integers:
+    """Permute and flip: outcome i passes with probability exp(-rate · (levels[i] - least)); a uniform one of those
+    wins.
+
+    Visiting outcomes in random order and stopping at the first that passes is the same as letting all of them flip and
+    choosing uniformly among those that passed: the order is independent of the coins. A least level always passes.
+    """
+    exact_rate, size = non_negative("rate", rate), size_of_draw(size)
+    levels = _whole_vector("levels", levels)
+    steps = levels - levels.min()
+    source = entropy.begin("race", rate=exact_rate, size=size)
+    approximate = _exponents(steps, exact_rate)
+    if size is None:
+        return _one_race(source, steps, approximate, exact_rate)
+    return np.array([_one_race(source, steps, approximate, exact_rate) for _ in range(size)], dtype=np.int64)
+
+
+def _one_race(source: Source, steps: Whole, approximate: Floats, rate: Fraction) -> int:
+    passed = np.flatnonzero(flips_exp(source, approximate, lambda i: int(steps[i]) * rate))
+    width = (len(passed) - 1).bit_length()
+    while True:
+        at = entropy.bits(source, width) if width else 0
+        if at < len(passed):
+            return int(passed[at])
+
+
+def _whole_vector(name: str, values: object) -> Whole:
+    """int64 where differences cannot wrap, Python ints otherwise; floats are refused."""
+    array = np.asarray(values)
+    integers = array.dtype.kind in "iu" or (array.dtype == object and all(isinstance(item, int) for item in array.flat))
+    if array.ndim != 1 or not len(array) or not integers:
+        raise ParameterError(name, "a non-empty vector of whole numbers", f"{array.dtype} of shape {array.shape}")
+    if array.dtype == object or array.max() >= _NEVER_WRAPS or array.min() <= -_NEVER_WRAPS:
+        return array.astype(object)
+    return array.astype(np.int64, copy=False)
+
+
+def _exponents(steps: Whole, rate: Fraction) -> Floats:
+    """rate · steps within 2^-51 of themselves; beyond 10,000, where exp(-x) is far below every float, just that."""
+    if steps.dtype == object or (rate and not _LEAST_FLOAT_RATE <= rate <= 1 / _LEAST_FLOAT_RATE):
+        return np.array([float(min(int(step) * rate, _FAR)) for step in steps])
+    return np.minimum(steps.astype(np.float64) * float(rate), float(_FAR))
+
+
+class _Weights:
+    """Cumulative weights in floating point, and exactly on demand."""
+
+    def __init__(self, levels: Whole, rate: Fraction, counts: Whole | None) -> None:
+        self.rate = rate
+        self.counts = np.ones(len(levels), dtype=np.int64) if counts is None else _whole_vector("counts", counts)
+        if len(self.counts) != len(levels) or self.counts.min() < 0 or not self.counts.any():
+            raise ParameterError("counts", "whole numbers at least 0, one a level and not all 0", type(counts).__name__)
+        if int(self.counts.max()).bit_length() > MOST_COUNT_BITS:
+            raise ParameterError("counts", f"below 2^{MOST_COUNT_BITS}", "more")
+        # The least level that can happen is step 0, or else every weight might be too small for floats to see well.
+        happens = self.counts > 0
+        self.steps = np.where(happens, levels - levels[happens].min(), 0)
+        self.running = np.cumsum(self.counts.astype(np.float64) * np.exp(-_exponents(self.steps, rate)))
+        # A weight is off by a factor under 1 + 2^-41 (exponent at most 745 with relative error 2^-52, then exp itself),
+        # and each of the additions by 2^-53 of the sum so far.
+        self.allowance = float(self.running[-1]) * (2.0**-40 + len(levels) * 2.0**-51)
+
+    def sample(self, source: Source, size: int) -> Integers:
+        drawn = words(source, size)
+        target = drawn * 2.0**-WORD * self.running[-1]
+        at = np.minimum(np.searchsorted(self.running, target, side="right"), len(self.running) - 1)
+        near = np.abs(self.running[at] - target) <= self.allowance
+        near |= (at > 0) & (np.abs(self.running[at - 1] - target) <= self.allowance)
+        near |= target <= self.allowance
+        for index in np.flatnonzero(near):
+            at[index] = self._settle(Uniform(source, int(drawn[index]), WORD))
+        chosen: Integers = at.astype(np.int64)
+        return chosen
+
+    def _settle(self, uniform: Uniform) -> int:
+        """The outcome on which U · total falls, where cumulative weights are bracketed ever more closely."""
+        while True:
+            wide = uniform.bits + _GUARD
+            powers = {int(step): exp_minus_bounds(int(step) * self.rate, wide) for step in np.unique(self.steps)}
+            low, high = 0, 0
+            lows, highs = [], []
+            for step, count in zip(self.steps.tolist(), self.counts.tolist(), strict=True):
+                low += int(count) * powers[int(step)][0]
+                high += int(count) * powers[int(step)][1]
+                lows.append(low)
+                highs.append(high)
+            # outcome j holds where running[j-1] <= U·total < running[j], with U in [value, value + 1) / 2^bits
+            least, most = uniform.value * low, (uniform.value + 1) * high
+            surely = sum(1 for h in highs if h << uniform.bits <= least)
+            perhaps = sum(1 for s in lows if s << uniform.bits < most)
+            if surely == perhaps:
+                return surely
+            uniform.extend()

@@ -1,0 +1,149 @@
+"""Real numbers known to any precision: the ground under every comparison of a random number with a probability.
+
+A number is known through ``bounds(bits)``: two integers with ``low <= value * 2**bits <= high``. Integer arithmetic
+alone is used, and each operation rounds outward, so the bounds are proofs and not estimates. A uniform real, of which
+more and more bits are drawn, is compared with such a number until the two cannot be confused: the result is exact
+although neither is ever known completely.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from hubbub.noise.entropy import Source
+from hubbub.noise.entropy import bits as fresh_bits
+
+WORD = 64
+MORE_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A non-negative real number: ``bounds(bits)`` brackets it between two integers over 2^bits."""
+
+    bounds: Callable[[int], tuple[int, int]]
+
+    def __mul__(self, other: "Exact") -> "Exact":
+        def bounds(bits: int) -> tuple[int, int]:
+            wide = bits + 8
+            (a, b), (c, d) = self.bounds(wide), other.bounds(wide)
+            return a * c >> 2 * wide - bits, -(-b * d >> 2 * wide - bits)
+
+        return Exact(bounds)
+
+    def __add__(self, other: "Exact") -> "Exact":
+        def bounds(bits: int) -> tuple[int, int]:
+            (a, b), (c, d) = self.bounds(bits), other.bounds(bits)
+            return a + c, b + d
+
+        return Exact(bounds)
+
+    def __truediv__(self, other: "Exact") -> "Exact":
+        def bounds(bits: int) -> tuple[int, int]:
+            wide = bits + 8
+            (a, b), (c, d) = self.bounds(wide), other.bounds(wide)
+            while c == 0:
+                wide *= 2
+                (a, b), (c, d) = self.bounds(wide), other.bounds(wide)
+            return (a << bits) // d, -(-(b << bits) // c)
+
+        return Exact(bounds)
+
+    def complement(self) -> "Exact":
+        """One minus this number, which must be at most one."""
+
+        def bounds(bits: int) -> tuple[int, int]:
+            low, high = self.bounds(bits)
+            one = 1 << bits
+            return max(0, one - high), one - low
+
+        return Exact(bounds)
+
+
+def exactly(value: Fraction | int) -> Exact:
+    """A non-negative rational."""
+    value = Fraction(value)
+
+    def bounds(bits: int) -> tuple[int, int]:
+        scaled, rest = divmod(value.numerator << bits, value.denominator)
+        return scaled, scaled + (rest != 0)
+
+    return Exact(bounds)
+
+
+def exp_minus(exponent: Fraction) -> Exact:
+    """exp(-exponent) for a rational exponent at or above zero."""
+    return Exact(lambda bits: exp_minus_bounds(exponent, bits))
+
+
+@lru_cache(maxsize=4096)
+def exp_minus_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
+    """Integers with low <= exp(-exponent) * 2^bits <= high, for a rational exponent at or above zero.
+
+    The exponent is halved until it is under 2^-8, the alternating Taylor series is summed there (its partial sums
+    bracket the value), and the result is squared back. Every step rounds outward in fixed point with guard bits enough
+    to keep high - low <= 1 almost always; the bounds hold in any case.
+    """
+    if exponent == 0:
+        return 1 << bits, 1 << bits
+    if exponent > bits + 1:  # exp(-x) < 2^-x
+        return 0, 1
+    halvings = max(0, exponent.numerator.bit_length() - exponent.denominator.bit_length() + 1) + 8
+    wide = bits + 2 * halvings + 16
+    scaled = (exponent.numerator << wide) // (exponent.denominator << halvings)
+    low = _taylor_exp_minus(scaled + 1, wide)[0]
+    high = _taylor_exp_minus(scaled, wide)[1]
+    for _ in range(halvings):
+        low = low * low >> wide
+        high = -(-high * high >> wide)
+    return low >> wide - bits, -(-high >> wide - bits)
+
+
+def _taylor_exp_minus(scaled: int, wide: int) -> tuple[int, int]:
+    """Bounds on exp(-scaled / 2^wide) * 2^wide for 0 <= scaled < 2^(wide - 6)."""
+    total = term = 1 << wide
+    index = 1
+    while term:
+        term = term * scaled // (index << wide)
+        total += -term if index & 1 else term
+        index += 1
+    return total - 2 * index, total + 2 * index  # each of the fewer than `index` terms is off by less than two units
+
+
+@dataclass(slots=True)
+class Uniform:
+    """A uniform real in [0, 1) whose binary digits are drawn as they are needed."""
+
+    source: Source
+    value: int
+    bits: int
+
+    def extend(self, count: int = MORE_BITS) -> None:
+        self.value = self.value << count | fresh_bits(self.source, count)
+        self.bits += count
+
+    def below(self, number: Exact) -> bool:
+        """Whether this real is less than ``number``: decided once the known digits of both cannot be confused.
+
+        Each round of 64 more digits stays undecided with probability about 2^-64 times the width of the bounds, so this
+        ends, and what it returns has exactly the probability ``number``.
+        """
+        while True:
+            low, high = number.bounds(self.bits)
+            if self.value + 1 <= low:
+                return True
+            if self.value >= high:
+                return False
+            self.extend()
+
+
+def fresh_uniform(source: Source) -> Uniform:
+    """A uniform real with its first 64 digits drawn."""
+    return Uniform(source, source.word(), WORD)
+
+
+def log2_floor(value: Fraction) -> int:
+    """The largest integer e with 2^e <= value, for a positive rational."""
+    estimate = value.numerator.bit_length() - value.denominator.bit_length()
+    return estimate if Fraction(2) ** estimate <= value else estimate - 1

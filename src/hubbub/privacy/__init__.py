@@ -1,0 +1,39 @@
+"""What a release costs, who is protected, and how costs add up.
+
+loss        how much: Pure, Approx, Zcdp, Rdp, Pld
+event       what happened: frozen records with stable JSON
+accountant  what a fixed plan costs together
+filter      what adaptively chosen questions may cost
+calibrate   the least noise for a target
+amplify     what secret samples and shuffles add
+explain     a guarantee read for a person, and how many people a study needs
+"""
+
+from hubbub.privacy.accountant import compose, delta_of, epsilon_of
+from hubbub.privacy.event import Event, event_from_json
+from hubbub.privacy.explain import Reading, explain, sample_size
+from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for
+from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp
+from hubbub.privacy.neighbors import Neighbors
+
+__all__ = [
+    "Approx",
+    "Event",
+    "Loss",
+    "Neighbors",
+    "Pld",
+    "Pure",
+    "PureFilter",
+    "Rdp",
+    "Reading",
+    "Spent",
+    "Zcdp",
+    "ZcdpFilter",
+    "compose",
+    "delta_of",
+    "epsilon_of",
+    "event_from_json",
+    "explain",
+    "filter_for",
+    "sample_size",
+]

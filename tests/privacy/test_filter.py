@@ -19,7 +19,16 @@ from hubbub.privacy.event import (
     PureEvent,
     WithFailure,
 )
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, PureFilter, Spent, ZcdpFilter, filter_for
+from hubbub.privacy.filter import (
+    DELTA_UNIT,
+    LOSS_UNIT,
+    Charge,
+    PureFilter,
+    Spent,
+    ZcdpFilter,
+    filter_for,
+    whole_units_rounded_down,
+)
 from hubbub.privacy.loss import Approx, Pure
 from hubbub.privacy.neighbors import Neighbors
 
@@ -99,9 +108,36 @@ def test_the_refusal_says_what_is_left() -> None:
     with pytest.raises(BudgetExceeded) as refused:
         account.spend(spent, account.charge_of(PureEvent(bound=HALF)))
     assert str(refused.value) == (
-        "[budget-exceeded] This costs ε = 0.5; the account has ε = 0.25 left of its budget ε = 1 (1 charges). "
+        "[budget-exceeded] This costs ε = 0.5; the account has ε = 0.25 left of its budget ε = 1 (1 charge). "
         "Ask for less, or request a grant."
     )
+
+
+def test_a_refusal_shows_digits_enough_to_see_the_difference() -> None:
+    account = filter_for(epsilon=Fraction(1, 10))
+    with pytest.raises(BudgetExceeded, match=r"costs ε = 0\.1; the account has ε = 0\.099999999999 left"):
+        account.spend(Spent(), account.charge_of(PureEvent(bound=Fraction(1, 10))))
+    spent = account.spend(Spent(), account.charge_of(PureEvent(bound=Fraction(1, 20))))
+    assert spent.charges == 1
+    with pytest.raises(BudgetExceeded, match=r"costs ε = 0\.1; the account has ε = 0\.05 left .* \(1 charge\)"):
+        account.spend(spent, account.charge_of(PureEvent(bound=Fraction(1, 10))))
+
+
+@pytest.mark.parametrize("asked", [0.1, Fraction(1, 10), Fraction(1, 3)])
+def test_questions_in_whole_units_fit_as_often_as_one_would_think(asked: Fraction | float) -> None:
+    account = filter_for(epsilon=1)
+    each = whole_units_rounded_down(asked)
+    assert Fraction(asked) - LOSS_UNIT < each <= Fraction(asked)
+    spent, times = Spent(), round(1 / asked)
+    for _ in range(times):
+        spent = account.spend(spent, account.charge_of(PureEvent(bound=each)))
+    assert spent.charges == times
+    assert not account.fits(spent, account.charge_of(PureEvent(bound=each)))
+
+
+def test_less_than_a_unit_is_left_as_it_is() -> None:
+    assert whole_units_rounded_down(LOSS_UNIT / 3) == LOSS_UNIT / 3
+    assert whole_units_rounded_down(LOSS_UNIT) == LOSS_UNIT
 
 
 def test_the_odometer() -> None:

@@ -12,7 +12,7 @@ explain     a guarantee read for a person, and how many people a study needs
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
 from hubbub.privacy.event import Event, event_from_json
 from hubbub.privacy.explain import Reading, explain, sample_size
-from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for
+from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp
 from hubbub.privacy.neighbors import Neighbors
 
@@ -36,4 +36,5 @@ __all__ = [
     "explain",
     "filter_for",
     "sample_size",
+    "whole_units_rounded_down",
 ]

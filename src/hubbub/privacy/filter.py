@@ -167,6 +167,15 @@ def filter_for(*, epsilon: Real, delta: Real = 0, neighbors: Neighbors = Neighbo
     return ZcdpFilter(epsilon=total, delta=slack, neighbors=neighbors)
 
 
+def whole_units_rounded_down(epsilon: Real) -> Fraction:
+    """The greatest whole number of units of ε at most this: a question asked at it is charged just that.
+
+    A charge is rounded up, so ten questions at 1/10 would cost a little over 1. Ten at this fit.
+    """
+    exact = positive("epsilon", epsilon)
+    return _units_down(exact, LOSS_UNIT) * LOSS_UNIT or exact
+
+
 def _units_up(value: Fraction, unit: Fraction) -> int:
     return math.ceil(value / unit)
 
@@ -205,14 +214,23 @@ def _after(spent: Spent, charge: Charge) -> Spent:
 
 
 def _refusal(symbol: str, charge: Charge, left: Charge, budget: Loss, spent: Spent) -> BudgetExceeded:
+    digits = next((d for d in range(6, 17) if not _close(charge, left, d)), 17)
+
     def parts(amount: Charge) -> str:
         beside = f", δ₀ = {number(amount.failure * DELTA_UNIT)}" if charge.failure else ""
-        return f"{symbol} = {number(amount.loss * LOSS_UNIT)}{beside}"
+        return f"{symbol} = {number(amount.loss * LOSS_UNIT, digits=digits)}{beside}"
 
+    count = "1 charge" if spent.charges == 1 else f"{spent.charges} charges"
     return BudgetExceeded(
         f"This costs {parts(charge)}; the account has {parts(left)} left of its budget {budget} "
-        f"({spent.charges} charges). Ask for less, or request a grant.",
+        f"({count}). Ask for less, or request a grant.",
         charge=charge,
         left=left,
         budget=budget,
     )
+
+
+def _close(charge: Charge, left: Charge, digits: int) -> bool:
+    """Whether two different amounts would print alike: then a person needs more digits."""
+    same = number(charge.loss * LOSS_UNIT, digits=digits) == number(left.loss * LOSS_UNIT, digits=digits)
+    return same and charge.loss != left.loss

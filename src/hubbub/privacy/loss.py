@@ -24,9 +24,9 @@ from hubbub.privacy.rounding import exp_down, float_down, short_up
 _ONE, _ZERO = Fraction(1), Fraction(0)
 
 
-def number(value: Fraction | float) -> str:
-    """Six digits for a person: 0.5, 1e-9, 1.36292."""
-    text = f"{float(value):.6g}"
+def number(value: Fraction | float, *, digits: int = 6) -> str:
+    """Six digits for a person, or more: 0.5, 1e-9, 1.36292."""
+    text = f"{float(value):.{digits}g}"
     mantissa, mark, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if mark else text
 

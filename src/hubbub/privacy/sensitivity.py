@@ -32,6 +32,10 @@ class Norm(StrEnum):
     """One device's whole input (the local model)."""
 
 
+ADDITIVE = frozenset({Norm.L1, Norm.L2})
+"""The norms of mechanisms that add noise to numbers: there grids scale values, and errors follow from the law."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
     """Bounds on the change of a value, in units of its grid. Leave out what is not known."""

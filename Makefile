@@ -1,0 +1,54 @@
+# Needs Python 3.11 or newer and make; everything else is installed into .venv by the targets themselves.
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+# PYTHON=/path/to/python makes the choice by hand; otherwise the first of these that runs and is new enough.
+PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+# Extra arguments for the tool behind a target: make test ARGS="-k laplace", make mutate ARGS="--module noise".
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs mutate clean
+
+help: ## say what each target does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(VENV)/.user ## set up, run the main job and end
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(VENV)/.dev ## set up and run all tests
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+lint: $(VENV)/.dev ## ruff, formatting, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(wildcard src tests tools bench examples)
+
+bench: $(VENV)/.bench ## ratios against OpenDP and NumPy, kept as JSON in bench/results
+	$(BIN)/python -m bench $(ARGS)
+
+docs: $(VENV)/.dev ## build the documentation into site/
+	$(BIN)/mkdocs build --strict $(ARGS)
+
+mutate: $(VENV)/.dev ## break the code on purpose and see that the tests notice (under two hours)
+	$(BIN)/python -m tools.mutate $(ARGS)
+
+clean: ## remove everything that the other targets made
+	rm -rf $(VENV) out site build dist .mutate .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Hubbub needs Python 3.11 or newer: none was found. Try make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of packages; an edit of pyproject.toml makes them all stale.
+$(VENV)/.user: EXTRAS = plot
+$(VENV)/.dev: EXTRAS = dev,plot
+$(VENV)/.bench: EXTRAS = bench,plot
+$(VENV)/.user $(VENV)/.dev $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing hubbub[$(EXTRAS)] into $(VENV)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""Speed and accuracy beside other libraries: ``python -m bench`` measures in one run and keeps the figures."""

@@ -1,0 +1,1 @@
+"""Figures and exercises of the lectures that Hubbub grew from, done again with exact noise."""

@@ -1,0 +1,13 @@
+"""Hubbub: learn about a crowd without learning about any person in it."""
+
+from hubbub import report
+from hubbub.errors import HubbubError
+from hubbub.meter import Budget, Meter
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.release import Release
+from hubbub.secret import Facts, Secret
+
+__version__ = "0.1.0"
+
+__all__ = ["Budget", "Facts", "HubbubError", "Meter", "Neighbors", "Release", "Secret", "Sensitivity", "report"]

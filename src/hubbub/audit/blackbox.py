@@ -1,0 +1,130 @@
+"""Audits of anything that can be called: how much does it lose, at least, on this pair of inputs?"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hubbub.audit.bounds import Counts, delta_joint, epsilon_joint, level_of
+from hubbub.audit.events import Floats, Worth, choose
+from hubbub.audit.finding import Finding
+from hubbub.audit.outputs import Outputs, Raised
+from hubbub.errors import ParameterError
+from hubbub.parameters import between, non_negative, whole
+
+CONFIDENCE = 1 - 1e-6
+"""Accusations are made at this confidence unless another is asked for."""
+
+_CHOOSING_SHARE = 8
+"""One draw in this many chooses the event; the rest test it."""
+
+_MOST_CHOOSING = 20_000
+
+
+def lower_bound(
+    mechanism: Any, x: Any, y: Any, *, samples: int = 10_000, confidence: float = CONFIDENCE, delta: float = 0.0
+) -> Finding:
+    """A lower bound on ε at ``delta``, for any callable or mechanism and a pair of neighbouring inputs.
+
+    ``samples`` answers are drawn on each input. The first eighth chooses, for each order of the pair, the event that
+    should tell the inputs apart best; the rest count it. Each order gets half of 1 − confidence (Bonferroni) and the
+    better bound is reported, so the claim of the Finding holds with ``confidence``, whatever the mechanism does, as
+    long as its answers are independent. Errors raised by the mechanism are outputs.
+    """
+    delta = float(between("delta", delta, 0, 1, high_open=True))
+
+    def proven(counts: Counts, level: float) -> float:
+        return epsilon_joint(counts, confidence=1 - level, delta=delta)
+
+    def worth(p: Floats, q: Floats) -> Floats:
+        return np.log(np.maximum(p - delta, 1e-12)) - np.log(q)
+
+    bound, evidence = _audit(mechanism, x, y, samples=samples, confidence=confidence, proven=proven, worth=worth)
+    return Finding(epsilon=bound, delta=delta, bounds="epsilon", confidence=confidence, **evidence)
+
+
+def lower_bound_delta(
+    mechanism: Any, x: Any, y: Any, *, epsilon: float, samples: int = 100_000, confidence: float = CONFIDENCE
+) -> Finding:
+    """A lower bound on δ at ``epsilon``: the hockey-stick divergence that one event proves.
+
+    The same audit as `lower_bound`, with max(P(E | x) − e^ε·P(E | y), P(E | y) − e^ε·P(E | x)) as its aim.
+    """
+    epsilon = float(non_negative("epsilon", epsilon))
+    growth = math.exp(min(epsilon, 700.0))
+
+    def proven(counts: Counts, level: float) -> float:
+        return delta_joint(counts, confidence=1 - level, epsilon=epsilon)
+
+    def worth(p: Floats, q: Floats) -> Floats:
+        return p - growth * q
+
+    bound, evidence = _audit(mechanism, x, y, samples=samples, confidence=confidence, proven=proven, worth=worth)
+    return Finding(epsilon=epsilon, delta=bound, bounds="delta", confidence=confidence, **evidence)
+
+
+def _audit(
+    mechanism: Any,
+    x: Any,
+    y: Any,
+    *,
+    samples: int,
+    confidence: float,
+    proven: Callable[[Counts, float], float],
+    worth: Worth,
+) -> tuple[float, dict[str, Any]]:
+    samples = whole("samples", samples, least=100)
+    level = level_of(confidence) / 2
+    answers = dict(zip("xy", _answers(mechanism, x, y, times=samples), strict=True))
+    choosing = min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
+    testing = samples - choosing
+    best: tuple[float, dict[str, Any]] | None = None
+    for likelier, other in (("x", "y"), ("y", "x")):
+        first, second = answers[likelier], answers[other]
+        event = choose(first[:choosing], second[:choosing], worth=worth, draws=testing, level=level)
+        counts = Counts(
+            hits=event.hits(first[choosing:]),
+            draws=testing,
+            other_hits=event.hits(second[choosing:]),
+            other_draws=testing,
+        )
+        bound = proven(counts, level)
+        if best is None or bound > best[0]:
+            best = bound, {"event": str(event), "likelier": likelier, "counts": counts}
+    assert best is not None
+    return best
+
+
+def _answers(mechanism: Any, x: Any, y: Any, *, times: int) -> tuple[Outputs, Outputs]:
+    """Independent answers on both inputs: by ``repeat`` where there is one, else call by call, taking turns.
+
+    Turns are taken so that a mechanism that wears out (a budget, a cache) does so on both inputs alike.
+    """
+    if hasattr(mechanism, "repeat"):
+        try:
+            first, second = (mechanism.repeat(value, times=times) for value in (x, y))
+        except Exception:
+            pass  # an input that it refuses: asked one by one, the refusals are outputs
+        else:
+            if len(first) == len(second) == times:
+                return first, second
+            raise ParameterError(
+                "mechanism.repeat", f"a function that gives {times} answers", (len(first), len(second))
+            )
+    draw = getattr(mechanism, "draw", mechanism)
+    if not callable(draw):
+        raise ParameterError("mechanism", "a callable or an object with draw(value)", mechanism)
+    on_x: list[Any] = []
+    on_y: list[Any] = []
+    for _ in range(times):
+        on_x.append(_answer(draw, x))
+        on_y.append(_answer(draw, y))
+    return on_x, on_y
+
+
+def _answer(draw: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return draw(value)
+    except Exception as error:
+        return Raised(type(error).__name__, str(error))

@@ -1,0 +1,253 @@
+"""Choosing what to look for: from the first draws of an audit, the event that should prove the most.
+
+Candidates, for each view of the outputs and each order of the pair:
+
+- tails of numbers, ≥ t and ≤ t, with t at quantiles of the pooled draws;
+- likelihood-ratio sets: cells (values that repeat, or intervals between quantiles) sorted by how much more often they
+  came on one input than on the other, and then every prefix of that order. By Neyman and Pearson the best event has
+  this form, whatever the claim.
+
+A candidate's worth is a careful forecast of the bound it would prove: Wilson limits along the boundary of the joint
+region, widened by two standard errors of the choosing draws themselves, so that a lucky candidate does not beat a good
+one; cells are sorted by one half of the choosing draws and their prefixes weighed by the other half. The forecast need
+not be right: the draws that test the event are fresh, so a poor choice costs power and never an unjust accusation.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from hubbub.audit.outputs import Outputs, View, views
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Worth = Callable[[Floats, Floats], Floats]
+"""What a pair (lower limit of p, upper limit of q) proves."""
+
+_TAILS = 64
+_BINS = 24
+_CELLS = 512
+_REPEATS = 3
+"""A value is a cell of its own once it came this often in the choosing draws."""
+
+_DOUBT = 2.0
+"""Standard errors of the choosing draws that a candidate's forecast is lowered by."""
+
+_SHOWN = 8
+
+
+class Region(Protocol):
+    """A set of values of a view."""
+
+    def hits(self, view: View, outputs: Outputs) -> int:
+        """How many of the outputs fall into the region."""
+        ...
+
+    def words(self, name: str) -> str:
+        """The region as a person would say it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A set of outputs, fixed before the draws that test it."""
+
+    view: View
+    region: Region
+
+    def hits(self, outputs: Outputs) -> int:
+        """How many of the outputs belong to the event."""
+        return self.region.hits(self.view, outputs)
+
+    def __str__(self) -> str:
+        return self.region.words(self.view.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """Numbers at or beyond a threshold."""
+
+    threshold: float
+    upper: bool
+
+    def hits(self, view: View, outputs: Outputs) -> int:
+        numbers = view.numbers(outputs)
+        return int(np.count_nonzero(numbers >= self.threshold if self.upper else numbers <= self.threshold))
+
+    def words(self, name: str) -> str:
+        return f"{name} {'≥' if self.upper else '≤'} {self.threshold:.12g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Numbers in some of the half-open intervals between ``edges``; interval i ends before edge i."""
+
+    edges: tuple[float, ...]
+    chosen: frozenset[int]
+
+    def hits(self, view: View, outputs: Outputs) -> int:
+        numbers = view.numbers(outputs)
+        places = np.searchsorted(np.array(self.edges), numbers[~np.isnan(numbers)], side="right")
+        return int(np.count_nonzero(np.isin(places, list(self.chosen))))
+
+    def words(self, name: str) -> str:
+        ends = (-math.inf, *self.edges, math.inf)
+        pieces: list[tuple[float, float]] = []
+        for place in sorted(self.chosen):
+            low, high = ends[place], ends[place + 1]
+            if pieces and pieces[-1][1] == low:
+                pieces[-1] = (pieces[-1][0], high)
+            else:
+                pieces.append((low, high))
+        listed = " or ".join(f"[{low:.12g}, {high:.12g})" for low, high in pieces[:_SHOWN])
+        return f"{name} in {listed}{_more(len(pieces))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Some of the common values; ``others`` says whether every value that is not common belongs too."""
+
+    chosen: tuple[Hashable, ...]
+    common: frozenset[Hashable]
+    others: bool
+
+    def hits(self, view: View, outputs: Outputs) -> int:
+        chosen = frozenset(self.chosen)
+        return sum(value in chosen or (self.others and value not in self.common) for value in view.keys(outputs))
+
+    def words(self, name: str) -> str:
+        values = sorted(self.common.difference(self.chosen) if self.others else self.chosen, key=repr)
+        if not values:
+            return f"{name} is anything"
+        listed = ", ".join(map(_plain, values[:_SHOWN])) + _more(len(values))
+        single = "is not" if self.others else "is"
+        several = "is none of" if self.others else "is one of"
+        return f"{name} {single if len(values) == 1 else several} {listed}"
+
+
+def choose(first: Outputs, second: Outputs, *, worth: Worth, draws: int, level: float) -> Event:
+    """The event that ``draws`` fresh draws a side should prove most with, more likely on ``first``'s input."""
+    best = _Best(worth=worth, draws=draws, level=level)
+    for view in views([*first, *second]):
+        if view.numeric:
+            numbers = view.numbers(first), view.numbers(second)
+            _offer_tails(best, view, *numbers)
+            _offer_intervals(best, view, *numbers)
+        else:
+            _offer_cells(best, view, view.keys(first), view.keys(second))
+    return best.event
+
+
+class _Best:
+    """The best candidate so far."""
+
+    def __init__(self, *, worth: Worth, draws: int, level: float) -> None:
+        self._worth = worth
+        self._draws = draws
+        self._width = float(-special.ndtri(level)) + 0.25
+        turns = np.linspace(0.0, math.pi / 2, 9)[:, None]
+        self._turns = np.cos(turns), np.sin(turns)
+        self._score = -math.inf
+        self.event = Event(view=views(())[0], region=Cells(chosen=(), common=frozenset(), others=True))
+
+    def offer(self, view: View, hits: Ints, other: Ints, *, of: tuple[int, int], at: Callable[[int], Region]) -> None:
+        """Compare candidates ``at(0), at(1), …`` of one view by their counts among ``of`` draws on the two inputs."""
+        p = self._limit(hits / of[0], of[0], -self._turns[0])
+        q = self._limit((other + 1) / (of[1] + 1), of[1], self._turns[1])
+        scores = np.min(self._worth(p, q), axis=0)
+        best = int(np.argmax(scores))
+        if scores[best] > self._score:
+            self._score = float(scores[best])
+            self.event = Event(view=view, region=at(best))
+
+    def _limit(self, share: Floats, choosing: int, turn: Floats) -> Floats:
+        """Wilson's limit, with ``turn`` of the width that the testing draws and our doubt in the choosing ones ask."""
+        width = turn * (self._width + _DOUBT * math.sqrt(self._draws / choosing))
+        squared = width**2
+        middle = share + squared / (2 * self._draws)
+        spread = width * np.sqrt(share * (1 - share) / self._draws + squared / (4 * self._draws**2))
+        return np.clip((middle + spread) / (1 + squared / self._draws), 1e-12, 1.0)
+
+
+def _offer_tails(best: _Best, view: View, first: Floats, second: Floats) -> None:
+    sides = [np.sort(side[~np.isnan(side)]) for side in (first, second)]
+    thresholds = _quantiles(np.concatenate(sides), _TAILS)
+    if len(thresholds) == 0:
+        return
+    of = len(first), len(second)
+    low, high = (
+        [np.searchsorted(side, thresholds, side=inclusive) for side in sides] for inclusive in ("right", "left")
+    )
+    best.offer(view, low[0], low[1], of=of, at=lambda i: Tail(threshold=float(thresholds[i]), upper=False))
+    high = [len(side) - below for side, below in zip(sides, high, strict=True)]
+    best.offer(view, high[0], high[1], of=of, at=lambda i: Tail(threshold=float(thresholds[i]), upper=True))
+
+
+def _offer_intervals(best: _Best, view: View, first: Floats, second: Floats) -> None:
+    pooled = np.concatenate([first, second])
+    edges = _quantiles(pooled[~np.isnan(pooled)], _BINS)
+    if len(edges) == 0:
+        return
+    ends = tuple(map(float, edges))
+
+    def counts(numbers: Floats) -> Ints:
+        return np.bincount(np.searchsorted(edges, numbers[~np.isnan(numbers)], side="right"), minlength=len(edges) + 1)
+
+    def at(cells: Sequence[int]) -> Region:
+        return Intervals(edges=ends, chosen=frozenset(cells))
+
+    _offer_prefixes(best, view, sides=(first, second), counts=counts, at=at)
+
+
+def _offer_cells(best: _Best, view: View, first: Sequence[Hashable], second: Sequence[Hashable]) -> None:
+    pooled = Counter(first) + Counter(second)
+    cells = [value for value, count in pooled.most_common(_CELLS) if count >= _REPEATS]
+    places = {value: place for place, value in enumerate(cells)}
+    rest = len(cells)
+
+    def counts(values: Sequence[Hashable]) -> Ints:
+        return np.bincount([places.get(value, rest) for value in values], minlength=rest + 1)
+
+    def at(chosen: Sequence[int]) -> Region:
+        named = tuple(cells[place] for place in chosen if place != rest)
+        return Cells(chosen=named, common=frozenset(cells), others=rest in chosen)
+
+    _offer_prefixes(best, view, sides=(first, second), counts=counts, at=at)
+
+
+def _offer_prefixes(
+    best: _Best,
+    view: View,
+    *,
+    sides: tuple[Any, Any],
+    counts: Callable[[Any], Ints],
+    at: Callable[[Sequence[int]], Region],
+) -> None:
+    """Sort the cells by the even draws; weigh every prefix by the odd ones."""
+    first, second = sides
+    order = np.argsort(-(counts(first[::2]) + 0.5) / (counts(second[::2]) + 0.5), kind="stable")
+    hits, other = (np.cumsum(counts(side[1::2])[order]) for side in (first, second))
+    of = len(first) // 2, len(second) // 2
+    best.offer(view, hits, other, of=of, at=lambda last: at([int(place) for place in order[: last + 1]]))
+
+
+def _quantiles(pooled: Floats, pieces: int) -> Floats:
+    """Values among the draws themselves, so that ties fall on one side of every threshold."""
+    if len(pooled) == 0:
+        return pooled
+    return np.unique(np.sort(pooled)[np.linspace(0, len(pooled) - 1, pieces + 1).astype(np.int64)])
+
+
+def _plain(value: Hashable) -> str:
+    text = str(value) if isinstance(value, str) and not value else repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _more(total: int) -> str:
+    return f" … ({total} in all)" if total > _SHOWN else ""

@@ -1,0 +1,161 @@
+"""Discrete Gaussian noise, calibrated by zCDP or by the exact (ε, δ) of its own law."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub import noise
+from hubbub.mechanisms.base import Array, Needs, settle
+from hubbub.mechanisms.integers import as_integers, exact_sum, off_grid, on_grid
+from hubbub.mechanisms.laplace import each_of
+from hubbub.noise import laws
+from hubbub.parameters import Real, positive, whole
+from hubbub.privacy import calibrate
+from hubbub.privacy.event import DiscreteGaussianEvent
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.rounding import sqrt_up
+from hubbub.privacy.sensitivity import Norm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian:
+    """Integers plus discrete Gaussian noise of parameter ``sigma``.
+
+    ``sensitivity_squared`` is the square of the L2 distance of neighbouring values, so that √k stays exact.
+    ``dimension`` is 1 when a unit can move one coordinate only: then the exact one-dimensional law may be used for (ε,
+    δ). ``error(beta)`` is in the units of the value.
+
+    Privacy:
+        Claim: Zcdp(sensitivity² / 2σ²) for integer vectors with ‖x - x'‖₂² <= sensitivity_squared, and for one moved
+            coordinate also the exact (ε, δ) curve of the discrete law.
+        Proof: the Rényi divergence of order α between discrete Gaussians shifted by an integer d is at most α·d²/2σ²;
+            coordinates add up. One-dimensional δ(ε) is the hockey-stick sum of the two laws.
+        Needs: noise.discrete_gaussian draws exactly from its law, independently for each coordinate.
+        Ref: Canonne, Kamath, Steinke 2020, theorem 4 and proposition 5.
+    """
+
+    sigma: Fraction
+    sensitivity_squared: Fraction = Fraction(1)
+    dimension: int | None = None
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    needs: Needs = field(init=False, repr=False, compare=False)
+    event: DiscreteGaussianEvent = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sigma = noise.discrete.check_scale("sigma", self.sigma)
+        squared = positive("sensitivity_squared", self.sensitivity_squared)
+        event = DiscreteGaussianEvent(
+            sigma=sigma, sensitivity_squared=squared, dimension=self.dimension, neighbors=self.neighbors
+        )
+        one = 1 if self.dimension == 1 else None
+        needs = Needs(norm=Norm.L2, sensitivity=squared, neighbors=self.neighbors, coordinates=one)
+        settle(self, sigma=sigma, sensitivity_squared=squared, event=event, needs=needs)
+
+    @classmethod
+    def at_rho(cls, *, rho: Real, sensitivity_squared: Real = 1, neighbors: Neighbors = Neighbors.ADD_REMOVE) -> Self:
+        """The least noise that is ``rho``-zCDP."""
+        exact = positive("sensitivity_squared", sensitivity_squared)
+        sigma = calibrate.gaussian_sigma_zcdp(rho=positive("rho", rho), sensitivity_squared=exact)
+        return cls(sigma=sigma, sensitivity_squared=exact, neighbors=neighbors)
+
+    @classmethod
+    def at(
+        cls,
+        *,
+        epsilon: Real,
+        delta: Real,
+        sensitivity: int = 1,
+        coordinates: int = 1,
+        neighbors: Neighbors = Neighbors.ADD_REMOVE,
+    ) -> Self:
+        """The least noise for (ε, δ) when a unit moves ``coordinates``, each by at most ``sensitivity``."""
+        step = whole("sensitivity", sensitivity, least=1)
+        moved = whole("coordinates", coordinates, least=1)
+        if moved == 1:
+            sigma = calibrate.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=step)
+            return cls(sigma=sigma, sensitivity_squared=Fraction(step**2), dimension=1, neighbors=neighbors)
+        rho = calibrate.rho_of(epsilon=epsilon, delta=delta)
+        return cls.at_rho(rho=rho, sensitivity_squared=moved * step**2, neighbors=neighbors)
+
+    def draw(self, value: int | Array) -> int | Array:
+        exact = as_integers(value)
+        if isinstance(exact, int):
+            return exact + noise.discrete_gaussian(sigma=self.sigma)
+        return exact_sum(exact, noise.discrete_gaussian(sigma=self.sigma, size=exact.size).reshape(exact.shape))
+
+    def repeat(self, value: int, *, times: int) -> Array:
+        return np.asarray(exact_sum(as_integers([value]), noise.discrete_gaussian(sigma=self.sigma, size=times)))
+
+    def log_mass(self, value: int, output: int) -> float:
+        return laws.gaussian_log_mass(output - value, self.sigma)
+
+    def error(self, *, beta: float, dimension: int = 1) -> int:
+        """A t that the largest of ``dimension`` errors exceeds with probability at most ``beta``."""
+        return laws.gaussian_quantile(each_of(beta, dimension), self.sigma)
+
+    @property
+    def standard_deviation(self) -> float:
+        """The standard deviation of one coordinate's noise."""
+        return math.sqrt(laws.gaussian_variance(self.sigma))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridGaussian:
+    """Reals on a declared grid plus discrete Gaussian noise in whole steps of it. NaN and infinities count as 0.
+
+    Privacy:
+        Claim: Zcdp(rho) for real vectors with ‖x - x'‖₂ <= sensitivity that differ in at most ``coordinates`` places.
+        Proof: rounding moves each of the differing coordinates by less than one step against the other, so in steps the
+            L2 distance is at most sensitivity/grid + √coordinates; the rest is Gaussian with that sensitivity.
+        Needs: Gaussian; the grid is public.
+        Ref: Canonne, Kamath, Steinke 2020.
+    """
+
+    rho: Fraction
+    sensitivity: Fraction
+    grid: Fraction = Fraction(1)
+    coordinates: int = 1
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    steps: Gaussian = field(init=False, repr=False, compare=False)
+    """The same mechanism, in steps of the grid."""
+
+    def __post_init__(self) -> None:
+        settle(self, **{name: positive(name, getattr(self, name)) for name in ("rho", "sensitivity", "grid")})
+        many = whole("coordinates", self.coordinates, least=1)
+        moved = self.sensitivity / self.grid
+        grown = Fraction(math.ceil(moved)) if many == 1 else moved + sqrt_up(Fraction(many))
+        settle(self, steps=Gaussian.at_rho(rho=self.rho, sensitivity_squared=grown**2, neighbors=self.neighbors))
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(
+            norm=Norm.L2,
+            sensitivity=self.sensitivity**2,
+            neighbors=self.neighbors,
+            integers=False,
+            coordinates=self.coordinates,
+        )
+
+    @property
+    def event(self) -> DiscreteGaussianEvent:
+        return self.steps.event
+
+    def draw(self, value: Real | Array) -> Any:
+        return off_grid(self.steps.draw(on_grid(value, self.grid)), self.grid)
+
+    def repeat(self, value: Real, *, times: int) -> Array:
+        rounded = on_grid(value, self.grid)
+        return np.asarray(off_grid(self.steps.repeat(int(rounded), times=times), self.grid))
+
+    def log_mass(self, value: Real, output: Real) -> float:
+        multiple = Fraction(output) / self.grid
+        if multiple.denominator != 1:
+            return -math.inf
+        return self.steps.log_mass(int(on_grid(value, self.grid)), int(multiple))
+
+    def error(self, *, beta: float, dimension: int = 1) -> float:
+        return float((self.steps.error(beta=beta, dimension=dimension) + Fraction(1, 2)) * self.grid)

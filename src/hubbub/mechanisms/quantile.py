@@ -1,0 +1,176 @@
+"""A quantile: the exponential mechanism over the whole of a public range.
+
+A candidate o is scored by how far the wanted rank is from the ranks that o may claim, [#{x < o}, #{x <= o}]. Between
+two data points the score is constant, so a range of any size is sampled exactly in O(n log n): values and gaps are the
+pieces, their widths in grid steps the counts of ``noise.choice``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hubbub import noise
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.base import Array, Needs, settle
+from hubbub.mechanisms.integers import off_grid
+from hubbub.noise.exact import log2_floor
+from hubbub.parameters import Real, interval, positive, probability, whole
+from hubbub.privacy.event import BoundedRangeEvent
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Norm
+
+DENOMINATOR = 1 << 20
+"""Targets are fractions with at most this denominator: 0.1 means 1/10, not the float's binary value."""
+GRID_STEPS = 1 << 20
+"""Steps over the bounds when no grid is declared, at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnRange:
+    """A public range, divided into whole steps, and the most values that one unit holds."""
+
+    epsilon: Fraction
+    bounds: tuple[Fraction, Fraction]
+    grid: Fraction | None = None
+    rows: int = 1
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        settle(self, epsilon=positive("epsilon", self.epsilon))
+        low, high = interval("bounds", self.bounds)
+        if self.grid is None:
+            grid = Fraction(2) ** (log2_floor(high - low) - GRID_STEPS.bit_length() + 1)
+        else:
+            grid = positive("grid", self.grid)
+        if not 1 <= (high - low) / grid < 1 << 61:
+            raise ParameterError("grid", "a step between 2^-61 of the bounds and the bounds", self.grid)
+        if max(-low, high) >= 1 << 1023 or grid < Fraction(1, 1 << 1000):
+            raise ParameterError("bounds", "below 2^1023, in steps that floats can tell apart", self.bounds)
+        settle(self, bounds=(low, high))
+        settle(self, grid=grid)
+        whole("rows", self.rows, least=1)
+
+    @property
+    def step(self) -> Fraction:
+        """The grid's step, declared or chosen."""
+        assert self.grid is not None
+        return self.grid
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(norm=Norm.ROWS, sensitivity=Fraction(self.rows), neighbors=self.neighbors, integers=False)
+
+    def steps(self, values: Sequence[Any] | Array) -> Array:
+        """Values as sorted whole steps above the lower bound, clamped; NaN counts as the lower bound."""
+        low, high = self.bounds
+        top = math.floor((high - low) / self.step)
+        array = np.asarray(values, dtype=np.float64).ravel()
+        clamped = np.clip(np.nan_to_num(array, nan=float(low)), float(low), float(high))
+        scaled = np.floor((clamped - float(low)) / float(self.step) + 0.5)
+        return np.sort(np.clip(scaled, 0, top).astype(np.int64))
+
+    def value_of(self, step: int | Array) -> Any:
+        """Whole steps back to values."""
+        if not isinstance(step, int) and max(-self.bounds[0], self.bounds[1]) >= 1 << 62:
+            step = step.astype(object)
+        return off_grid(step, self.step) + (
+            int(self.bounds[0]) if self.bounds[0].denominator == 1 else float(self.bounds[0])
+        )
+
+    @property
+    def top(self) -> int:
+        """The last step of the range."""
+        return math.floor((self.bounds[1] - self.bounds[0]) / self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile(OnRange):
+    """One quantile of a multiset of numbers, where each unit holds at most ``rows`` of them.
+
+    ``error(beta)`` is a bound on the *rank* error (how many values lie between the answer and the true quantile), which
+    is all that can be promised without looking at the data.
+
+    Privacy:
+        Claim: bounded range epsilon: Pure(epsilon) and ε²/8-zCDP.
+        Proof: the score -max(#{x<o} - qn, qn - #{x<=o}, 0) is the larger of two terms that one added value moves by 1-q
+            or -q, so by at most max(q, 1-q); a unit adds ``rows`` of them. Replacing a value keeps n and moves each
+            term by at most 1. Then it is the exponential mechanism. Clamping and rounding act on each value alone.
+        Needs: noise.choice and noise.uniform_below draw exactly; bounds and grid are public.
+        Ref: Smith 2011; Cormode, lecture notes (median over intervals).
+    """
+
+    q: Fraction = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        OnRange.__post_init__(self)
+        settle(self, q=probability("q", self.q).limit_denominator(DENOMINATOR))
+
+    @property
+    def rate(self) -> Fraction:
+        """The exponent for one step of rank."""
+        worst = max(self.q, 1 - self.q) if self.neighbors is Neighbors.ADD_REMOVE else Fraction(1)
+        return self.epsilon / (2 * worst * self.rows)
+
+    @property
+    def event(self) -> BoundedRangeEvent:
+        return BoundedRangeEvent(range=self.epsilon, neighbors=self.neighbors)
+
+    def draw(self, value: Sequence[Any] | Array) -> Any:
+        return self.value_of(choose_step(self.steps(value), self.q, self.rate, 0, self.top))
+
+    def repeat(self, value: Sequence[Any] | Array, *, times: int) -> Array:
+        return np.asarray(self.value_of(choose_steps(self.steps(value), self.q, self.rate, (0, self.top), times)))
+
+    def log_mass(self, value: Sequence[Any] | Array, output: Real) -> float:
+        answer = round((Fraction(output) - self.bounds[0]) / self.step)
+        return step_log_mass(self.steps(value), self.q, self.rate, (0, self.top), answer)
+
+    def error(self, *, beta: float) -> float:
+        return math.log((self.top + 1) / float(probability("beta", beta))) / float(self.rate)
+
+
+def choose_step(steps: Array, q: Fraction, rate: Fraction, low: int, high: int) -> int:
+    """A step from low to high by the exponential mechanism for the q-quantile of sorted ``steps``."""
+    starts, widths, levels = pieces(steps, q, low, high)
+    at = noise.choice(levels=levels, rate=rate / q.denominator, counts=widths)
+    return int(starts[at]) + noise.uniform_within(int(widths[at]))
+
+
+def choose_steps(steps: Array, q: Fraction, rate: Fraction, ends: tuple[int, int], times: int) -> Array:
+    """Independent answers of ``choose_step`` on the same values, for audits."""
+    starts, widths, levels = pieces(steps, q, *ends)
+    drawn = noise.choice(levels=levels, rate=rate / q.denominator, counts=widths, size=times)
+    out = starts[drawn]
+    for at in np.unique(drawn):
+        inside = np.flatnonzero(drawn == at)
+        out[inside] += noise.uniform_below(int(widths[at]), size=len(inside))
+    return out
+
+
+def step_log_mass(steps: Array, q: Fraction, rate: Fraction, ends: tuple[int, int], answer: int) -> float:
+    """ln of the probability that ``choose_step`` gives ``answer``."""
+    starts, widths, levels = pieces(steps, q, *ends)
+    exponents = -float(rate / q.denominator) * levels
+    inside = np.flatnonzero((starts <= answer) & (answer < starts + widths))
+    if not len(inside):
+        return -math.inf
+    with np.errstate(divide="ignore"):
+        return float(exponents[inside[0]] - np.logaddexp.reduce(np.log(widths.astype(np.float64)) + exponents))
+
+
+def pieces(steps: Array, q: Fraction, low: int, high: int) -> tuple[Array, Array, Array]:
+    """Where the score is constant on low … high: each piece's start, width, and rank error times q's denominator."""
+    values, counts = np.unique(steps, return_counts=True)
+    at_most = np.cumsum(counts)
+    wanted = q.numerator * len(steps)
+    on_value = np.maximum(np.maximum(q.denominator * (at_most - counts) - wanted, wanted - q.denominator * at_most), 0)
+    between = np.abs(q.denominator * np.concatenate([[0], at_most]) - wanted)
+    gap_starts = np.concatenate([[low], values + 1])
+    gap_widths = np.concatenate([values, [high + 1]]) - gap_starts
+    starts = np.concatenate([values, gap_starts])
+    widths = np.concatenate([np.ones(len(values), dtype=np.int64), gap_widths])
+    return starts, widths, np.concatenate([on_value, between])

@@ -1,0 +1,199 @@
+"""Replay: run the same question on two neighbouring datasets with the same noise, and compare everything but the
+secrets.
+
+Every draw of noise starts at one primitive, ``noise.entropy.begin``. Here it is recorded, and its bits come from a
+fixed stream that starts anew at each draw, so that the n-th draw gets the same bits on both sides however many bits the
+draws before it took. What must then agree: plan, cost, schema, error, number and kind of draws. What may differ: the
+values handed to each mechanism, by no more than the facts say.
+
+This is for tests on generated data. The noise is predictable, so nothing that comes out is private.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from hubbub.mechanisms.base import Mechanism
+from hubbub.meter import Budget, Meter
+from hubbub.noise import entropy
+from hubbub.privacy.event import Event
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Norm
+from hubbub.release import Release
+from hubbub.secret import Facts, Secret
+
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One draw of noise, by what is public about it."""
+
+    kind: str
+    public: tuple[tuple[str, object], ...]
+
+
+class ReplayableSource:
+    """Predictable bits, for tests only: a new stream, fixed by seed and number, for each draw."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.draws: list[Draw] = []
+        self._rekey()
+
+    def _rekey(self) -> None:
+        key = hashlib.sha256(f"{self.seed}/{len(self.draws)}".encode()).digest()
+        self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+        self._buffer = b""
+
+    def begin(self, kind: str, public: Mapping[str, object]) -> None:
+        self.draws.append(Draw(kind, tuple(sorted(public.items()))))
+        self._rekey()
+
+    def fill(self, out: memoryview) -> None:
+        out[:] = self._encryptor.update(bytes(len(out)))
+
+    def word(self) -> int:
+        if not self._buffer:
+            self._buffer = self._encryptor.update(bytes(_BLOCK))
+        taken, self._buffer = self._buffer[:8], self._buffer[8:]
+        return int.from_bytes(taken, "little")
+
+
+@contextmanager
+def replayed(seed: int = 0) -> Iterator[ReplayableSource]:
+    """Noise from a fixed stream inside the block; the source that is given back has recorded every draw."""
+    source = ReplayableSource(seed)
+    with entropy.substituted(source):
+        yield source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What the gate was asked, with the exact value that it opened."""
+
+    mechanism: Mechanism
+    facts: Facts
+    event: Event
+    value: Any
+
+
+class RecordingMeter(Meter):
+    """A Meter that keeps what it opened: on generated data only."""
+
+    def __init__(self, accounts: Mapping[str, Budget]) -> None:
+        super().__init__(accounts)
+        self.measurements: list[Measurement] = []
+
+    def _open(self, mechanism: Mechanism, secret: Secret[Any]) -> Any:
+        value = super()._open(mechanism, secret)
+        self.measurements.append(
+            Measurement(mechanism=mechanism, facts=secret.facts, event=mechanism.event, value=value)
+        )
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Everything that one run of a question showed and did."""
+
+    draws: tuple[Draw, ...]
+    measurements: tuple[Measurement, ...]
+    outcome: str
+    """How it ended: "answered", or the class and message of the error."""
+    released: tuple[Any, ...]
+    shape: str
+    spent: tuple[str, ...]
+
+
+def trace(question: Callable[[Meter], Any], *, accounts: Mapping[str, Budget], seed: int = 0) -> Trace:
+    """Run a question against a fresh recording Meter with replayed noise."""
+    meter = RecordingMeter(accounts)
+    with replayed(seed) as source:
+        try:
+            answer, outcome = question(meter), "answered"
+        except Exception as error:
+            answer, outcome = None, f"{type(error).__name__}: {error}"
+    releases = [answer] if isinstance(answer, Release) else list(answer) if isinstance(answer, list | tuple) else []
+    values = tuple(release.value if isinstance(release, Release) else release for release in releases)
+    return Trace(
+        draws=tuple(source.draws),
+        measurements=tuple(meter.measurements),
+        outcome=outcome,
+        released=values,
+        shape=", ".join(_shape(value) for value in values),
+        spent=tuple(str(meter.spent(name)) for name in sorted(accounts)),
+    )
+
+
+def differences(one: Trace, other: Trace) -> list[str]:
+    """What a neighbour changed that it must not change, a sentence each; empty if the question is sound here."""
+    found = [
+        f"{name} differ: {getattr(one, name)} and {getattr(other, name)}"
+        for name in ("outcome", "draws", "spent", "shape")
+        if getattr(one, name) != getattr(other, name)
+    ]
+    if len(one.measurements) != len(other.measurements):
+        return [*found, f"{len(one.measurements)} and {len(other.measurements)} measurements were made"]
+    for index, (a, b) in enumerate(zip(one.measurements, other.measurements, strict=True)):
+        if (a.mechanism, a.facts, a.event) != (b.mechanism, b.facts, b.event):
+            found.append(f"measurement {index} was calibrated differently")
+            continue
+        moved, allowed = distance(a, b), a.facts.sensitivity.in_norm(a.mechanism.needs.norm)
+        if allowed is None or moved > allowed:
+            found.append(
+                f"measurement {index}: the value moved by {moved} in {a.mechanism.needs.norm}, declared {allowed}"
+            )
+    return found
+
+
+def distance(a: Measurement, b: Measurement) -> Fraction:
+    """How far apart two opened values are, in the norm of their mechanism (squared for L2)."""
+    norm = a.mechanism.needs.norm
+    if norm in (Norm.UNITS, Norm.WEIGHTS):
+        return _keys_changed(a.value, b.value)
+    if norm is Norm.ROWS:
+        return _rows_changed(a.value, b.value, a.facts.neighbors)
+    x, y = np.atleast_1d(np.asarray(a.value, dtype=object)), np.atleast_1d(np.asarray(b.value, dtype=object))
+    if x.shape != y.shape:
+        return Fraction(10**12)
+    steps = [abs(Fraction(p) - Fraction(q)) for p, q in zip(x.flat, y.flat, strict=True)]
+    match norm:
+        case Norm.L1:
+            return sum(steps, Fraction(0))
+        case Norm.L2:
+            return sum((step * step for step in steps), Fraction(0))
+        case Norm.SCORE:
+            return max(steps, default=Fraction(0))
+        case _:
+            return Fraction(1 if any(steps) else 0)
+
+
+def _keys_changed(x: Mapping[Hashable, int], y: Mapping[Hashable, int]) -> Fraction:
+    """On how many keys the counts differ; more than one unit on any of them is as bad as can be."""
+    changed = [abs(x.get(key, 0) - y.get(key, 0)) for key in {*x, *y}]
+    return Fraction(sum(1 for step in changed if step) if max(changed, default=0) <= 1 else 10**12)
+
+
+def _rows_changed(x: Any, y: Any, neighbors: Neighbors) -> Fraction:
+    """How many values one multiset has that the other has not."""
+    held = [np.unique(np.asarray(side, dtype=np.float64), return_counts=True) for side in (x, y)]
+    counts = [dict(zip(values.tolist(), times.tolist(), strict=True)) for values, times in held]
+    changed = [counts[0].get(value, 0) - counts[1].get(value, 0) for value in {*counts[0], *counts[1]}]
+    added, removed = sum(max(step, 0) for step in changed), -sum(min(step, 0) for step in changed)
+    return Fraction(added + removed if neighbors is Neighbors.ADD_REMOVE else max(added, removed))
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}"
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return type(value).__name__

@@ -1,0 +1,278 @@
+"""Bad parameters of every mechanism: one sentence with a code, before anything is drawn."""
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub import mechanisms
+from hubbub.errors import ParameterError
+from hubbub.mechanisms import (
+    Exponential,
+    Gaussian,
+    GaussianThreshold,
+    Geometric,
+    GridGaussian,
+    Laplace,
+    LaplaceThreshold,
+    NoisyMax,
+    OptimalKeys,
+    PermuteAndFlip,
+    Quantile,
+    Quantiles,
+    RandomizedResponse,
+    TopK,
+    TruncatedGeometric,
+    TruncatedThreshold,
+    WeightedGaussianThreshold,
+    select_keys,
+)
+from hubbub.noise.entropy import substituted
+from tests.noise.sources import Untouchable
+
+ONE, TENTH = Fraction(1), Fraction(1, 10)
+NOT_NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, True, "1", None, 1j, np.bool_(True), [1], np.float64("nan")]
+NOT_POSITIVE: list[Any] = [*NOT_NUMBERS, -1, 0, 0.0, float("1e-400")]
+NOT_COUNTS: list[Any] = [*NOT_NUMBERS, 0, -1, 1.0, Fraction(3, 2), 2.5]
+NOT_PROBABILITIES: list[Any] = [*NOT_POSITIVE, 1, 1.0, 1.5, Fraction(3, 2)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_drawn() -> Iterator[None]:
+    with substituted(Untouchable()):
+        yield
+
+
+def quantiles(**arguments: Any) -> Quantiles:
+    return Quantiles(**{"targets": (Fraction(1, 2),), **arguments})
+
+
+def geometric_end(**arguments: Any) -> TruncatedGeometric:
+    return TruncatedGeometric(**{"low": 0, "high": 5, **arguments})
+
+
+MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "Geometric": (Geometric, {"epsilon": ONE}),
+    "TruncatedGeometric": (geometric_end, {"epsilon": ONE}),
+    "Laplace": (Laplace, {"epsilon": ONE, "sensitivity": ONE}),
+    "Gaussian": (Gaussian, {"sigma": ONE}),
+    "Gaussian.at": (Gaussian.at, {"epsilon": ONE, "delta": TENTH}),
+    "Gaussian.at_rho": (Gaussian.at_rho, {"rho": ONE}),
+    "GridGaussian": (GridGaussian, {"rho": ONE, "sensitivity": ONE}),
+    "Exponential": (Exponential, {"epsilon": ONE}),
+    "PermuteAndFlip": (PermuteAndFlip, {"epsilon": ONE}),
+    "NoisyMax": (NoisyMax, {"epsilon": ONE}),
+    "TopK": (TopK, {"epsilon": ONE}),
+    "Quantile": (Quantile, {"epsilon": ONE, "bounds": (0, 1)}),
+    "Quantiles": (quantiles, {"epsilon": ONE, "bounds": (0, 1)}),
+    "RandomizedResponse": (RandomizedResponse, {"epsilon": ONE}),
+    "LaplaceThreshold": (LaplaceThreshold, {"epsilon": ONE, "delta": TENTH}),
+    "GaussianThreshold": (GaussianThreshold, {"epsilon": ONE, "delta": TENTH}),
+    "TruncatedThreshold": (TruncatedThreshold, {"epsilon": ONE, "delta": TENTH}),
+    "OptimalKeys": (OptimalKeys, {"epsilon": ONE, "delta": TENTH}),
+    "WeightedGaussianThreshold": (WeightedGaussianThreshold, {"epsilon": ONE, "delta": TENTH}),
+    "select_keys": (select_keys, {"epsilon": ONE, "delta": TENTH}),
+}
+POSITIVE = {
+    "epsilon": [name for name, (_, given) in MADE.items() if "epsilon" in given],
+    "sensitivity": ["Laplace", "GridGaussian", "Exponential", "PermuteAndFlip", "NoisyMax", "TopK"],
+    "grid": ["Laplace", "GridGaussian", "Exponential", "PermuteAndFlip", "NoisyMax", "TopK"],
+    "rho": ["Gaussian.at_rho", "GridGaussian"],
+    "sigma": ["Gaussian"],
+    "sensitivity_squared": ["Gaussian", "Gaussian.at_rho"],
+}
+COUNTS = {
+    "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at"],
+    "coordinates": ["Laplace", "GridGaussian", "Gaussian.at"],
+    "rows": ["Quantile", "Quantiles"],
+    "k": ["TopK"],
+    "keys_per_unit": ["LaplaceThreshold", "GaussianThreshold", "TruncatedThreshold", "OptimalKeys", "select_keys"],
+    "weight_bits": ["WeightedGaussianThreshold"],
+}
+PROBABILITIES = {
+    "delta": [name for name, (_, given) in MADE.items() if "delta" in given],
+    "q": ["Quantile"],
+}
+
+
+def pairs(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, parameter) for parameter, names in table.items() for name in names]
+
+
+def refused(call: Callable[[], Any], name: str | None = None) -> None:
+    with pytest.raises(ParameterError) as caught:
+        call()
+    message = str(caught.value)
+    assert message.startswith("[invalid-parameter] ")
+    assert " must be " in message
+    assert message.endswith(" instead.")
+    assert "\n" not in message
+    if name is not None:
+        assert caught.value.operands["name"] == name
+
+
+def made(name: str, **more: Any) -> Any:
+    make, arguments = MADE[name]
+    return make(**{**arguments, **more})
+
+
+def test_every_public_mechanism_is_tried() -> None:
+    public = {name for name in mechanisms.__all__ if name not in ("Mechanism", "Needs")}
+    assert public <= set(MADE)
+    for name in MADE:
+        made(name)
+
+
+@pytest.mark.parametrize(("name", "parameter"), pairs(POSITIVE))
+@pytest.mark.parametrize("bad", NOT_POSITIVE, ids=repr)
+def test_positive_numbers(name: str, parameter: str, bad: Any) -> None:
+    refused(lambda: made(name, **{parameter: bad}), parameter)
+
+
+@pytest.mark.parametrize(("name", "parameter"), pairs(COUNTS))
+@pytest.mark.parametrize("bad", NOT_COUNTS, ids=repr)
+def test_counts(name: str, parameter: str, bad: Any) -> None:
+    refused(lambda: made(name, **{parameter: bad}), parameter)
+
+
+@pytest.mark.parametrize(("name", "parameter"), pairs(PROBABILITIES))
+@pytest.mark.parametrize("bad", NOT_PROBABILITIES, ids=repr)
+def test_probabilities(name: str, parameter: str, bad: Any) -> None:
+    refused(lambda: made(name, **{parameter: bad}), parameter)
+
+
+@pytest.mark.parametrize(
+    "name", ["Geometric", "NoisyMax", "LaplaceThreshold", "TruncatedThreshold", "TruncatedGeometric"]
+)
+@pytest.mark.parametrize("epsilon", [Fraction(1 << 22), Fraction(1, 1 << 62)])
+def test_scales_that_no_sampler_takes_are_refused_before_the_charge(name: str, epsilon: Fraction) -> None:
+    refused(lambda: made(name, epsilon=epsilon))
+
+
+def test_sigmas_that_no_sampler_takes() -> None:
+    for sigma in (Fraction(1, 1 << 21), Fraction(1 << 61)):
+        refused(lambda sigma=sigma: Gaussian(sigma=sigma), "sigma")  # type: ignore[misc]
+    refused(lambda: Gaussian.at_rho(rho=Fraction(1, 1 << 130)), "sigma")
+
+
+@pytest.mark.parametrize("name", POSITIVE["epsilon"])
+def test_deltas_and_epsilons_may_be_floats_and_are_kept_exactly(name: str) -> None:
+    mechanism = made(name, epsilon=0.3)
+    if name not in ("Gaussian.at",):
+        assert mechanism.epsilon == Fraction(0.3)
+
+
+@pytest.mark.parametrize(
+    "kind", [LaplaceThreshold, GaussianThreshold, TruncatedThreshold, OptimalKeys, WeightedGaussianThreshold]
+)
+def test_deltas_too_small_for_thresholds(kind: Any) -> None:
+    refused(lambda: kind(epsilon=ONE, delta=Fraction(1, (1 << 100) + 1)), "delta")
+    refused(lambda: kind(epsilon=ONE, delta=Fraction(1, 10**400)), "delta")
+    assert kind(epsilon=ONE, delta=Fraction(1, 1 << 100)).event.failure <= Fraction(1, 1 << 100)
+    refused(lambda: kind(epsilon=ONE, delta=TENTH, keys_per_unit=(1 << 20) + 1), "keys_per_unit")
+
+
+class TestRanges:
+    @pytest.mark.parametrize(
+        "bounds",
+        [
+            (0, math.inf),
+            (-math.inf, 0),
+            (math.nan, 1),
+            (1, 1),
+            (2, 1),
+            (0,),
+            (0, 1, 2),
+            5,
+            None,
+            "01",
+            ("0", "1"),
+            (True, 2),
+            (0, 10**400),
+            (-1.7e308, 1.7e308),
+            (0, Fraction(1, 10**320)),
+        ],
+        ids=repr,
+    )
+    def test_bounds(self, bounds: Any) -> None:
+        refused(lambda: Quantile(epsilon=ONE, bounds=bounds), "bounds")
+        refused(lambda: quantiles(epsilon=ONE, bounds=bounds), "bounds")
+
+    @pytest.mark.parametrize(
+        "grid", [bad for bad in NOT_POSITIVE if bad is not None] + [2, Fraction(1, 1 << 61)], ids=repr
+    )
+    def test_grids(self, grid: Any) -> None:
+        refused(lambda: made("Quantile", grid=grid), "grid")
+
+    def test_grids_at_the_edge(self) -> None:
+        assert made("Quantile", grid=ONE).top == 1
+        assert made("Quantile", grid=Fraction(1, (1 << 61) - 1)).top == (1 << 61) - 1
+
+    @pytest.mark.parametrize(
+        "targets", [(), (0.5, 0.5), (0.6, 0.4), (0,), (1,), (0.5, math.nan), (True,), ("0.5",)], ids=repr
+    )
+    def test_targets(self, targets: Any) -> None:
+        refused(lambda: made("Quantiles", targets=targets), "targets")
+
+    @pytest.mark.parametrize("bits", [-1, 1.0, 62, None], ids=repr)
+    def test_tie_bits(self, bits: Any) -> None:
+        refused(lambda: quantiles(epsilon=ONE, bounds=(0, 1), tie_bits=bits), "tie_bits")
+
+    @pytest.mark.parametrize(
+        ("low", "high"), [(0, 0), (1, 0), (0.0, 5), (0, math.inf), (None, 5), (0, (1 << 62) + 1), (-(1 << 62) - 1, 0)]
+    )
+    def test_ends(self, low: Any, high: Any) -> None:
+        refused(lambda: TruncatedGeometric(epsilon=ONE, low=low, high=high))
+
+    def test_ends_at_the_edge(self) -> None:
+        TruncatedGeometric(epsilon=ONE, low=-(1 << 62), high=1 << 62)
+        TruncatedGeometric(epsilon=ONE, low=0, high=1)
+
+
+class TestOthers:
+    @pytest.mark.parametrize("prior", [(0, 0), (-1, 2), (0.5, 1), (True, 1), ((1 << 128) + 1, 0), ()], ids=repr)
+    def test_priors(self, prior: Any) -> None:
+        refused(lambda: Exponential(epsilon=ONE, prior=prior), "prior")
+
+    @pytest.mark.parametrize("categories", [1, 0, -1, 2.0, True, None], ids=repr)
+    def test_categories(self, categories: Any) -> None:
+        refused(lambda: RandomizedResponse(epsilon=ONE, categories=categories), "categories")
+        refused(lambda: RandomizedResponse.with_truth(truth=Fraction(9, 10), categories=categories), "categories")
+
+    @pytest.mark.parametrize("bad", [*NOT_POSITIVE, 1, 2], ids=repr)
+    def test_betas(self, bad: Any) -> None:
+        for name in MADE:
+            if name != "WeightedGaussianThreshold":
+                refused(lambda name=name: made(name).error(beta=bad), "beta")  # type: ignore[misc]
+        refused(lambda: made("WeightedGaussianThreshold").error(beta=bad), "beta")
+
+    @pytest.mark.parametrize("bad", [0, -1, 1.5, None], ids=repr)
+    def test_what_errors_are_asked_for(self, bad: Any) -> None:
+        for name in ("Geometric", "Laplace", "Gaussian", "GridGaussian"):
+            refused(lambda name=name: made(name).error(beta=0.1, dimension=bad), "dimension")  # type: ignore[misc]
+        for name in ("Exponential", "PermuteAndFlip", "NoisyMax", "TopK"):
+            refused(lambda name=name: made(name).error(beta=0.1, candidates=bad), "candidates")  # type: ignore[misc]
+        refused(lambda: made("RandomizedResponse").error(beta=0.1, reports=bad), "reports")
+        refused(lambda: made("RandomizedResponse").deviation(reports=bad), "reports")
+        refused(lambda: made("RandomizedResponse").deviation(reports=5, share=2), "share")
+
+    @pytest.mark.parametrize("bad", [1.5, None, "1", True, [1.5], np.array([0.5]), object()], ids=repr)
+    def test_values_of_the_wrong_kind(self, bad: Any) -> None:
+        for name in ("Geometric", "TruncatedGeometric", "Gaussian"):
+            refused(lambda name=name: made(name).draw(bad), "value")  # type: ignore[misc]
+
+    def test_neighbours_that_are_none(self) -> None:
+        for name in ("Geometric", "Gaussian", "Laplace"):
+            refused(lambda name=name: made(name, neighbors="anyone"), "neighbors")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if "." not in name])
+def test_mechanisms_are_frozen(name: str) -> None:
+    mechanism = made(name)
+    with pytest.raises((AttributeError, TypeError)):
+        mechanism.epsilon = Fraction(100)
+    with pytest.raises((AttributeError, TypeError)):
+        mechanism.anything = 1

@@ -1,0 +1,99 @@
+"""Every threshold of every table against high-precision arithmetic, outward and tight."""
+
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from mpmath import mp, mpf
+
+from hubbub.noise import cumulative
+
+BITS = 128
+AWKWARD = [Fraction(1, 1 << 20), Fraction(3, 7), Fraction(1), Fraction(355, 113), Fraction(0.1), Fraction(32)]
+
+
+@pytest.fixture(autouse=True)
+def _precise() -> Any:
+    with mp.workprec(420):
+        yield
+
+
+def real(x: Fraction) -> Any:
+    return mpf(x.numerator) / x.denominator
+
+
+def check(
+    bounds: Callable[[int], list[tuple[int, int]]], truth: list[Any], *, bits: int = BITS, width: int = 2
+) -> None:
+    found = bounds(bits)
+    assert len(found) == len(truth)
+    for (low, high), exact in zip(found, truth, strict=True):
+        scaled = exact * mpf(2) ** bits
+        assert low <= scaled <= high
+        assert high - low <= width
+    assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "scale", [Fraction(33), Fraction(1000), Fraction(10**9, 7), Fraction(1 << 60), Fraction(0.1) * 10**6]
+)
+@pytest.mark.parametrize("bits", [BITS, 192])
+def test_digit(scale: Fraction, bits: int) -> None:
+    rate, base = 1 / scale, 1024
+    r = mp.exp(-real(rate))
+    truth = [(1 - r**j) / (1 - r**base) for j in range(1, base)]
+    check(cumulative.digit(rate, base), truth, bits=bits)
+
+
+@pytest.mark.parametrize("scale", AWKWARD)
+@pytest.mark.parametrize("bits", [BITS, 192])
+def test_geometric(scale: Fraction, bits: int) -> None:
+    rate = 1 / scale
+    reach = cumulative.reach(rate)
+    r = mp.exp(-real(rate))
+    check(cumulative.geometric(rate, reach), [1 - r**j for j in range(1, reach + 1)], bits=bits)
+
+
+@pytest.mark.parametrize("scale", AWKWARD)
+@pytest.mark.parametrize("bits", [BITS, 192])
+def test_laplace(scale: Fraction, bits: int) -> None:
+    rate = 1 / scale
+    reach = cumulative.reach(rate)
+    r = mp.exp(-real(rate))
+    mass = {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-reach, reach + 1)}
+    truth, total = [], mpf(0)
+    for index in range(2 * reach - 1):
+        total += mass[cumulative.signed(index)]
+        truth.append(total)
+    check(cumulative.laplace(rate, reach), truth, bits=bits)
+
+
+@pytest.mark.parametrize("sigma", AWKWARD)
+@pytest.mark.parametrize("both", [True, False])
+def test_gaussian(sigma: Fraction, both: bool) -> None:
+    reach = cumulative.gaussian_reach(sigma)
+    variance = real(sigma) ** 2
+    weight = [mp.exp(-(mpf(h) ** 2) / (2 * variance)) for h in range(int(25 * sigma) + 25)]
+    total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
+    truth, running = [], mpf(0)
+    for index in range(2 * reach - 1 if both else reach):
+        running += weight[abs(cumulative.signed(index)) if both else index]
+        truth.append(running / total)
+    check(cumulative.gaussian(sigma**2, reach, signed=both), truth)
+    check(cumulative.gaussian(sigma**2, reach, signed=both), truth, bits=192)
+
+
+def test_signed_order_counts_every_integer_once() -> None:
+    assert [cumulative.signed(index) for index in range(7)] == [0, 1, -1, 2, -2, 3, -3]
+
+
+def test_reach_leaves_little_behind() -> None:
+    assert cumulative.reach(Fraction(1)) == 17
+    assert cumulative.reach(Fraction(1, 32)) == 17 * 32
+    assert cumulative.reach(Fraction(16, 17)) == 19  # 18.06 rounded up
+    assert cumulative.reach(Fraction(1 << 20)) == 2
+    assert cumulative.gaussian_reach(Fraction(2)) == 13
+    assert cumulative.gaussian_reach(Fraction(21, 10)) == 14
+    assert cumulative.gaussian_reach(Fraction(1, 1 << 20)) == 2

@@ -1,0 +1,69 @@
+"""Logarithms and log-factorials, bracketed: outward, tight, small and far beyond 2^62."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from hubbub.noise import logarithm
+from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
+
+
+@pytest.fixture(autouse=True)
+def _precise() -> Any:
+    with mp.workprec(1500):
+        yield
+
+
+def brackets(bounds: tuple[int, int], truth: Any, bits: int, *, width: int) -> None:
+    low, high = bounds
+    scaled = truth * mpf(2) ** bits
+    assert low <= scaled <= high
+    assert high - low <= width
+
+
+@pytest.mark.parametrize(
+    "number", [1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 24, 25, 47, 48, 49, 1000, 2**62, 2**62 + 1, 3**200]
+)
+@pytest.mark.parametrize("bits", [8, 64, 192, 640])
+def test_logarithm(number: int, bits: int) -> None:
+    brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
+
+
+@given(number=st.integers(min_value=1, max_value=2**300), bits=st.integers(min_value=1, max_value=300))
+def test_logarithm_anywhere(number: int, bits: int) -> None:
+    with mp.workprec(1500):
+        brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
+
+
+@pytest.mark.parametrize(
+    "number", [0, 1, 2, 10, 100, 1022, 1023, 1024, 1025, 5000, 10**6, 10**6 + 1, 10**15, 2**62, 2**62 + 1, 2**200]
+)
+@pytest.mark.parametrize("bits", [64, 128, 256, 600])
+def test_log_factorial(number: int, bits: int) -> None:
+    brackets(log_factorial_bounds(number, bits), mp.loggamma(mpf(number) + 1), bits, width=2)
+
+
+def test_stirling_agrees_with_the_product_where_both_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_factorial_bounds.cache_clear()
+    monkeypatch.setattr(logarithm, "SMALL_FACTORIAL", 40)
+    try:
+        for number in (40, 41, 100, 1000):
+            brackets(log_factorial_bounds(number, 64), mp.loggamma(mpf(number) + 1), 64, width=2)
+    finally:
+        log_factorial_bounds.cache_clear()
+
+
+@pytest.mark.parametrize("wide", [64, 200, 700])
+def test_constants(wide: int) -> None:
+    brackets(logarithm._log_two(wide), mp.log(2), wide, width=4 * wide)
+    brackets(logarithm._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
+
+
+def test_bernoulli_numbers() -> None:
+    from fractions import Fraction
+
+    expected = {0: Fraction(1), 1: Fraction(-1, 2), 2: Fraction(1, 6), 4: Fraction(-1, 30), 12: Fraction(-691, 2730)}
+    assert {index: logarithm._bernoulli(index) for index in expected} == expected

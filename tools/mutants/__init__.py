@@ -1,0 +1,1 @@
+"""A mutation tester: ``operators`` makes small wrong versions of a module, ``workers`` runs its tests against each."""

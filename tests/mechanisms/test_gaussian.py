@@ -13,6 +13,7 @@ from mpmath import mp, mpf
 from hubbub.mechanisms import Gaussian, GridGaussian
 from hubbub.noise import laws
 from hubbub.noise.entropy import substituted
+from hubbub.privacy import calibrate
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import Script, follows
@@ -44,19 +45,39 @@ def test_at_is_private_for_every_shift_and_tight(epsilon: Fraction, target: Frac
     assert mechanism.needs.coordinates == 1
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction(3)])
-def test_several_coordinates_go_by_zcdp(epsilon: Fraction) -> None:
-    mechanism = Gaussian.at(epsilon=epsilon, delta=Fraction(1, 10**6), sensitivity=2, coordinates=5)
+def delta_of_ones(sigma: Fraction, epsilon: Fraction, moved: int, step: int) -> Any:
+    """The hockey stick of ``moved`` coordinates that each move by ``step``, by the law of the sum of their noise."""
+    reach = int(14 * sigma) + 20
+    weights = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / float(2 * sigma * sigma))
+    law = np.ones(1)
+    for _ in range(moved):
+        law = np.convolve(law, weights / weights.sum())
+    sums = np.arange(len(law)) - moved * reach
+    losses = step * (sums + moved * step / 2) / float(sigma * sigma)
+    return float(np.sum(law * -np.expm1(np.minimum(float(epsilon) - losses, 0))))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), ONE, Fraction(3)])
+def test_several_coordinates_are_private_by_their_exact_law(epsilon: Fraction) -> None:
+    target = Fraction(1, 10**6)
+    mechanism = Gaussian.at(epsilon=epsilon, delta=target, sensitivity=2, coordinates=5)
     assert mechanism.sensitivity_squared == 20
     assert mechanism.dimension is None
     assert mechanism.needs.coordinates is None
-    rho = 20 / (2 * mechanism.sigma**2)
-    ways = [
-        rho * a + (math.log(10**6) + (a - 1) * math.log(1 - 1 / a) - math.log(a)) / (a - 1)
-        for a in np.linspace(1.01, 400, 40000)
-    ]
-    assert min(map(float, ways)) <= float(epsilon) + 1e-3
-    assert min(map(float, ways)) >= float(epsilon) * 0.97
+    assert delta_of_ones(mechanism.sigma, epsilon, 5, 2) <= target
+    assert delta_of_ones(mechanism.sigma * Fraction(98, 100), epsilon, 5, 2) > target
+    # it takes vectors that move in more places by less, too
+    assert mechanism.sigma == calibrate.gaussian_sigma_vector(epsilon=epsilon, delta=target, sensitivity_squared=20)
+    assert delta_of_ones(mechanism.sigma, epsilon, 20, 1) <= target
+
+
+def test_the_event_costs_what_sigma_costs() -> None:
+    """Less noise than zCDP asks for at (ε, δ) is charged as such."""
+    for neighbors in Neighbors:
+        mechanism = Gaussian.at(epsilon=1, delta=1e-6, coordinates=30, neighbors=neighbors)
+        assert mechanism.event.rho == 30 / (2 * mechanism.sigma**2)
+        assert mechanism.event.rho > 1.1 * calibrate.rho_of(epsilon=1, delta=1e-6)
+        assert mechanism.event.neighbors is neighbors
 
 
 @given(st.fractions(Fraction(1, 1000), 10, max_denominator=1000), st.integers(1, 50))

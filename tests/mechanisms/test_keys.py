@@ -18,6 +18,7 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
     select_keys,
 )
+from hubbub.privacy import calibrate
 from hubbub.privacy.event import ApproxEvent, WithFailure
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
@@ -141,6 +142,18 @@ class TestWeighted:
             assert keys * (weight + 1) ** 2 > 1 << 2 * bits
         assert mechanism.weight(1) == 1 << bits
         assert mechanism.inner.sensitivity_squared == 1 << 2 * bits
+
+    @pytest.mark.parametrize("keys", [1, 3, 100])
+    @pytest.mark.parametrize("bits", [3, 20])
+    def test_sigma_is_the_least_for_half_of_delta(self, keys: int, bits: int) -> None:
+        delta = Fraction(math.exp(-10))
+        mechanism = WeightedGaussianThreshold(epsilon=Fraction(3), delta=delta, keys_per_unit=keys, weight_bits=bits)
+        least = calibrate.gaussian_sigma_vector(
+            epsilon=3, delta=delta / 2, sensitivity_squared=1 << 2 * bits, coordinates=keys
+        )
+        assert mechanism.inner.sigma == least
+        assert mechanism.event.rho == Fraction(1 << 2 * bits) / (2 * least**2)
+        assert float(least) / (1 << bits) == pytest.approx(1.33279, rel=1e-5 if bits == 20 else 5e-3)
 
     def test_weigh(self) -> None:
         mechanism = WeightedGaussianThreshold(epsilon=ONE, delta=Fraction(1, 10), keys_per_unit=4, weight_bits=4)

@@ -97,3 +97,39 @@ def test_reach_leaves_little_behind() -> None:
     assert cumulative.gaussian_reach(Fraction(2)) == 13
     assert cumulative.gaussian_reach(Fraction(21, 10)) == 14
     assert cumulative.gaussian_reach(Fraction(1, 1 << 20)) == 2
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(355, 113), Fraction(20)])
+@pytest.mark.parametrize("bits", range(20, 60, 3))
+def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guard bits make the bounds tight; that they are bounds must come from the direction of every rounding."""
+    monkeypatch.setattr(cumulative, "GUARD", 0)
+    rate, count = 1 / scale, 40
+    r = mp.exp(-real(rate))
+    mass = {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-count, count + 1)}
+    weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(scale) ** 2)) for h in range(600)]
+    one_sided = mp.fsum(weight)
+    laws = {
+        "digit": (cumulative.digit(rate, count), [(1 - r**j) / (1 - r**count) for j in range(1, count)]),
+        "geometric": (cumulative.geometric(rate, count), [1 - r**j for j in range(1, count + 1)]),
+        "laplace": (
+            cumulative.laplace(rate, count),
+            [mp.fsum(mass[cumulative.signed(i)] for i in range(j)) for j in range(1, 2 * count)],
+        ),
+        "half": (
+            cumulative.gaussian(scale**2, count, signed=False),
+            [mp.fsum(weight[:j]) / one_sided for j in range(1, count + 1)],
+        ),
+        "signed": (
+            cumulative.gaussian(scale**2, count, signed=True),
+            [
+                mp.fsum(weight[abs(cumulative.signed(i))] for i in range(j)) / (2 * one_sided - 1)
+                for j in range(1, 2 * count)
+            ],
+        ),
+    }
+    for name, (bounds, truth) in laws.items():
+        found = bounds(bits)
+        assert len(found) == len(truth), name
+        for (low, high), exact in zip(found, truth, strict=True):
+            assert low <= exact * mpf(2) ** bits <= high, name

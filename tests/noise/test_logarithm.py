@@ -67,3 +67,22 @@ def test_bernoulli_numbers() -> None:
 
     expected = {0: Fraction(1), 1: Fraction(-1, 2), 2: Fraction(1, 6), 4: Fraction(-1, 30), 12: Fraction(-691, 2730)}
     assert {index: logarithm._bernoulli(index) for index in expected} == expected
+
+
+@pytest.mark.parametrize("bits", [9, 16, 33, 64])
+def test_bounds_hold_without_any_guard_bits(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guard bits make the bounds tight; that they are bounds must come from the direction of every rounding."""
+    caches = (log_bounds, log_factorial_bounds, logarithm._log_two, logarithm._log_root_two_pi)
+    for cache in caches:
+        cache.cache_clear()
+    monkeypatch.setattr(logarithm, "_GUARD", -2)
+    monkeypatch.setattr(logarithm, "SMALL_FACTORIAL", 30)
+    try:
+        for number in (*range(30, 80), 1000, 10**6 + 3, 2**62 + 1):
+            low, high = log_bounds(number, bits)
+            assert low <= mp.log(number) * mpf(2) ** (bits) <= high
+            low, high = log_factorial_bounds(number, bits)
+            assert low <= mp.loggamma(mpf(number) + 1) * mpf(2) ** (bits) <= high
+    finally:
+        for cache in caches:
+            cache.cache_clear()

@@ -251,11 +251,8 @@ def _numbers(value: object) -> Iterator[object]:
         case bool():
             yield not value
         case int():
-            yield value + 1
-            if value > 2:
-                yield value // 2
+            yield value // 2 if value > 2 else value + 1
         case float():
-            yield value * 2
             yield value / 2
 
 

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise, calibrated by zCDP or by the exact (ε, δ) of its own law."""
+"""Discrete Gaussian noise, calibrated by zCDP or by the (ε, δ) of its own law."""
 
 import math
 from dataclasses import dataclass, field
@@ -29,10 +29,11 @@ class Gaussian:
     δ). ``error(beta)`` is in the units of the value.
 
     Privacy:
-        Claim: Zcdp(sensitivity² / 2σ²) for integer vectors with ‖x - x'‖₂² <= sensitivity_squared, and for one moved
-            coordinate also the exact (ε, δ) curve of the discrete law.
+        Claim: Zcdp(sensitivity² / 2σ²) for integer vectors with ‖x - x'‖₂² <= sensitivity_squared; for one moved
+            coordinate also the exact (ε, δ) curve of the discrete law, for several the bound of ``fine_gaussian``.
         Proof: the Rényi divergence of order α between discrete Gaussians shifted by an integer d is at most α·d²/2σ²;
-            coordinates add up. One-dimensional δ(ε) is the hockey-stick sum of the two laws.
+            coordinates add up. One-dimensional δ(ε) is the hockey-stick sum of the two laws; the bound for vectors is
+            proven where it is computed.
         Needs: noise.discrete_gaussian draws exactly from its law, independently for each coordinate.
         Ref: Canonne, Kamath, Steinke 2020, theorem 4 and proposition 5.
     """
@@ -72,14 +73,20 @@ class Gaussian:
         coordinates: int = 1,
         neighbors: Neighbors = Neighbors.ADD_REMOVE,
     ) -> Self:
-        """The least noise for (ε, δ) when a unit moves ``coordinates``, each by at most ``sensitivity``."""
+        """The least noise for (ε, δ) when a unit moves ``coordinates``, each by at most ``sensitivity``.
+
+        On several coordinates (ε, δ) holds for all integer vectors within that L2 distance, in however many places they
+        differ. The event is still the ρ of σ, and an account that counts in zCDP is charged what σ really costs there:
+        more than a ρ that converts into (ε, δ). ``at_rho`` is for such accounts.
+        """
         step = whole("sensitivity", sensitivity, least=1)
         moved = whole("coordinates", coordinates, least=1)
         if moved == 1:
             sigma = calibrate.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=step)
             return cls(sigma=sigma, sensitivity_squared=Fraction(step**2), dimension=1, neighbors=neighbors)
-        rho = calibrate.rho_of(epsilon=epsilon, delta=delta)
-        return cls.at_rho(rho=rho, sensitivity_squared=moved * step**2, neighbors=neighbors)
+        squared = Fraction(moved * step**2)
+        sigma = calibrate.gaussian_sigma_vector(epsilon=epsilon, delta=delta, sensitivity_squared=squared)
+        return cls(sigma=sigma, sensitivity_squared=squared, neighbors=neighbors)
 
     def draw(self, value: int | Array) -> int | Array:
         exact = as_integers(value)

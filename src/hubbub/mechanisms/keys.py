@@ -248,10 +248,11 @@ class WeightedGaussianThreshold(KeySelection):
 
     def _calibrate(self) -> int:
         whole("weight_bits", self.weight_bits, least=1, most=30)
-        rho = calibrate.rho_of(epsilon=self.epsilon, delta=self.delta / 2)
-        inner = Gaussian.at_rho(rho=rho, sensitivity_squared=1 << 2 * self.weight_bits)
-        settle(self, inner=inner)
-        sigma = inner.sigma
+        squared = Fraction(1 << 2 * self.weight_bits)
+        sigma = calibrate.gaussian_sigma_vector(
+            epsilon=self.epsilon, delta=self.delta / 2, sensitivity_squared=squared, coordinates=self.keys_per_unit
+        )
+        settle(self, inner=Gaussian(sigma=sigma, sensitivity_squared=squared))
         low, high = 0, math.ceil(40 * sigma) + (1 << self.weight_bits)
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,7 +1,8 @@
 """The least noise for a target loss, every rounding towards privacy, discrete laws by themselves.
 
 Formulas for the continuous Gaussian under-noise on integers (the real δ is up to three times the claim), so one integer
-is calibrated by the exact δ(ε) of its own law (``discrete_gaussian``), and vectors by zCDP, which holds for both.
+is calibrated by the exact δ(ε) of its own law (``discrete_gaussian``), and vectors by a bound on theirs
+(``fine_gaussian``) or by zCDP, which holds for both, whichever asks for less noise.
 """
 
 import math
@@ -14,6 +15,7 @@ from hubbub.parameters import Real, positive, probability, whole
 from hubbub.privacy import convert
 from hubbub.privacy.accountant import Method, compose
 from hubbub.privacy.discrete_gaussian import delta_rounded_up
+from hubbub.privacy.fine_gaussian import moved_coordinates, vector_delta_rounded_up
 from hubbub.privacy.loss import Approx, Loss, Pure, Zcdp
 from hubbub.privacy.record import Event
 from hubbub.privacy.rounding import short_up, sqrt_up
@@ -72,15 +74,29 @@ def gaussian_sigma_zcdp(*, rho: Real, sensitivity_squared: Real = 1) -> Fraction
 
 
 def gaussian_sigma_vector(
-    *, epsilon: Real, delta: Real, sensitivity_squared: Real = 1, dimension: int | None = None
+    *, epsilon: Real, delta: Real, sensitivity_squared: Real = 1, coordinates: int | None = None
 ) -> Fraction:
-    """The least σ proven to give (ε, δ) to integer vectors within Δ in L2: exact in one dimension, else by zCDP."""
+    """The least σ proven to give (ε, δ) to integer vectors within Δ in L2; use the very σ returned.
+
+    ``coordinates`` is in how many places neighbours differ; without it, in as many as Δ allows, which costs little. One
+    place is exact; several need about 1/σ² more noise than the continuous Gaussian.
+
+    Privacy:
+        Claim: discrete Gaussian noise of this σ on such vectors is (ε, δ)-DP. Its ρ = Δ²/2σ² may be greater than any
+            that converts into (ε, δ).
+        Proof: σ is at least Δ/√(2ρ) for a ρ that converts into (ε, δ), or an upper bound of δ(ε) was computed for the
+            very rational returned and is at most δ.
+        Needs: ``convert``, ``discrete_gaussian.delta_rounded_up``, ``fine_gaussian.vector_delta_rounded_up``.
+        Ref: Canonne, Kamath, Steinke 2020; Balle, Wang 2018.
+    """
     squared = positive("sensitivity_squared", sensitivity_squared)
+    named = None if coordinates is None else whole("coordinates", coordinates, least=1)
     by_zcdp = gaussian_sigma_zcdp(rho=rho_of(epsilon=epsilon, delta=delta), sensitivity_squared=squared)
-    if dimension is None or whole("dimension", dimension, least=1) > 1:
-        return by_zcdp
-    shift = max(1, math.isqrt(math.floor(squared)))
-    return min(by_zcdp, gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=shift))
+    moved = moved_coordinates(squared, named)
+    if moved == 1:
+        shift = max(1, math.isqrt(math.floor(squared)))
+        return min(by_zcdp, gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=shift))
+    return min(by_zcdp, _vector(positive("epsilon", epsilon), probability("delta", delta), squared, moved))
 
 
 def least(
@@ -135,3 +151,11 @@ def _one_integer(epsilon: Fraction, delta: Fraction, shift: int) -> Fraction:
         return sigma >= _LEAST_SIGMA and delta_rounded_up(sigma, epsilon, shift) <= delta
 
     return _bisect(enough, shift * sqrt_up(1 / (2 * convert.rho_rounded_down(epsilon, delta))), _SIGMA_BITS)
+
+
+@lru_cache(maxsize=_CACHE)
+def _vector(epsilon: Fraction, delta: Fraction, squared: Fraction, moved: int) -> Fraction:
+    def enough(sigma: Fraction) -> bool:
+        return sigma >= _LEAST_SIGMA and vector_delta_rounded_up(sigma, epsilon, squared, moved) <= delta
+
+    return _bisect(enough, sqrt_up(squared / (2 * convert.rho_rounded_down(epsilon, delta))), _SIGMA_BITS)

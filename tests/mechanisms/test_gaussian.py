@@ -176,6 +176,10 @@ class TestGrid:
         assert GridGaussian(rho=ONE, sensitivity=Fraction(3, 2), grid=Fraction(1, 2)).steps.sensitivity_squared == 9
         two = GridGaussian(rho=ONE, sensitivity=Fraction(3), coordinates=4).steps.sensitivity_squared
         assert two == 25  # 3 + √4
+        with mp.workdps(60):
+            many = GridGaussian(rho=ONE, sensitivity=Fraction(3), coordinates=2).steps.sensitivity_squared
+            truth = (3 + mp.sqrt(2)) ** 2
+            assert truth <= mpf(many.numerator) / many.denominator <= truth * (1 + mpf(10) ** -15)
 
     def test_its_claim_and_needs(self) -> None:
         mechanism = GridGaussian(rho=Fraction(1, 8), sensitivity=Fraction(2), grid=Fraction(1, 4), coordinates=3)

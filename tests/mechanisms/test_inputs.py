@@ -259,7 +259,9 @@ class TestOthers:
         refused(lambda: made("RandomizedResponse").deviation(reports=bad), "reports")
         refused(lambda: made("RandomizedResponse").deviation(reports=5, share=2), "share")
 
-    @pytest.mark.parametrize("bad", [1.5, None, "1", True, [1.5], np.array([0.5]), object()], ids=repr)
+    @pytest.mark.parametrize(
+        "bad", [1.5, None, "1", True, [1.5], np.array([0.5]), object()], ids=lambda bad: type(bad).__name__
+    )
     def test_values_of_the_wrong_kind(self, bad: Any) -> None:
         for name in ("Geometric", "TruncatedGeometric", "Gaussian"):
             refused(lambda name=name: made(name).draw(bad), "value")  # type: ignore[misc]

@@ -78,6 +78,13 @@ class TestOnGrid:
             assert on_grid(value, grid) == 0
         assert np.asarray(on_grid(np.array([math.nan, math.inf, -math.inf, 2.0]), grid)).tolist() == [0, 0, 0, 2 / grid]
 
+    @pytest.mark.parametrize("grid", [Fraction(1, 10), Fraction(1, 3), Fraction(10), Fraction(0.1), Fraction(1, 8)])
+    def test_halves_of_other_grids_are_decided_exactly(self, grid: Fraction) -> None:
+        """Dividing by a grid that is no power of two in floats would put some of these on the wrong side."""
+        near = [float((step + Fraction(1, 2)) * grid) for step in range(-400, 400)]
+        values = [*near, *(math.nextafter(x, math.inf) for x in near), *(math.nextafter(x, -math.inf) for x in near)]
+        assert list(np.asarray(on_grid(np.array(values), grid))) == [obvious(value, grid) for value in values]
+
     def test_finite_values_that_overflow_the_division_are_not_zero(self) -> None:
         big = 1.7e308
         assert list(np.asarray(on_grid(np.array([big, 1.0]), Fraction(1, 4)))) == [int(big) * 4, 4]

@@ -28,6 +28,8 @@ class TestGeometric:
         assert mechanism.event.failure == 0
         assert mechanism.event.neighbors is mechanism.needs.neighbors is Neighbors.REPLACE_ONE
         assert (mechanism.needs.norm, mechanism.needs.sensitivity) == (Norm.L1, Fraction(2))
+        assert mechanism.needs.integers
+        assert not mechanism.needs.monotone
         assert Geometric(epsilon=0.1).epsilon == Fraction(0.1)  # type: ignore[arg-type]
 
     @given(epsilons, st.integers(1, 5), st.lists(st.integers(-5, 5), min_size=1, max_size=4), st.data())
@@ -137,6 +139,7 @@ class TestTruncatedGeometric:
     def test_error_event_and_needs(self) -> None:
         mechanism = TruncatedGeometric(epsilon=Fraction(1, 100), low=0, high=10, sensitivity=2)
         assert mechanism.error(beta=0.01) == 10
+        assert TruncatedGeometric(epsilon=Fraction(1, 100), low=5, high=15).error(beta=0.01) == 10
         assert TruncatedGeometric(epsilon=ONE, low=0, high=10).error(beta=0.1) == Geometric(epsilon=ONE).error(beta=0.1)
         assert mechanism.event == Geometric(epsilon=Fraction(1, 100), sensitivity=2).event
         assert mechanism.needs.sensitivity == 2

@@ -154,6 +154,9 @@ class TestQuantile:
     def test_targets_are_read_as_short_fractions(self) -> None:
         assert one(0.1).q == Fraction(1, 10)  # type: ignore[arg-type]
         assert one(1 / 3).q == Fraction(1, 3)  # type: ignore[arg-type]
+        assert one(Fraction(12345, 1 << 20)).q == Fraction(12345, 1 << 20)
+        assert one(Fraction(1, 3) + Fraction(1, 1 << 40)).q == Fraction(1, 3)
+        assert many_on_range(epsilon=1, bounds=(0, 1), targets=(0.1, 0.5)).targets == (Fraction(1, 10), Fraction(1, 2))
 
     def test_event_needs_and_error(self) -> None:
         mechanism = one(rows=4, neighbors=Neighbors.REPLACE_ONE)
@@ -161,6 +164,7 @@ class TestQuantile:
         assert (mechanism.needs.norm, mechanism.needs.sensitivity) == (Norm.ROWS, Fraction(4))
         assert mechanism.needs.neighbors is Neighbors.REPLACE_ONE
         assert one().error(beta=0.1) == pytest.approx(math.log(4 / 0.1))
+        assert one(Fraction(1, 4), rows=3).error(beta=0.1) == pytest.approx(math.log(4 / 0.1) * 4.5)
         wide = on_range(epsilon=ONE, bounds=(0, 1000), grid=1)
         values = np.random.default_rng(5).integers(0, 1001, size=500)
         bound = wide.error(beta=0.1)

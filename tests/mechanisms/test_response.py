@@ -11,6 +11,7 @@ from scipy import stats
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import RandomizedResponse
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.rounding import log_down
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import FALSE_ALARM, follows
 
@@ -35,6 +36,7 @@ def test_the_law_and_the_claim(epsilon: Fraction, categories: int) -> None:
     assert mechanism.needs.neighbors is mechanism.event.neighbors is Neighbors.LOCAL
     assert mechanism.needs.norm is Norm.REPORT
     assert mechanism.log_mass(0, categories) == mechanism.log_mass(0, -1) == -math.inf
+    assert mechanism.log_mass(categories, 0) == mechanism.log_mass(-1, 0) == mechanism.log_mass(0, 0)
 
 
 def test_two_percent_of_epsilon_are_seen() -> None:
@@ -62,6 +64,10 @@ def test_a_truth_that_loses_more_than_is_claimed_is_refused() -> None:
         RandomizedResponse(epsilon=exact - Fraction(1, 10**18), truth=Fraction(3, 4))
     with pytest.raises(ParameterError, match="loss of this truth"):
         RandomizedResponse(epsilon=exact, truth=Fraction(3, 4), categories=3)
+    short = log_down(Fraction(3))
+    assert short < exact
+    with pytest.raises(ParameterError, match="loss of this truth"):
+        RandomizedResponse(epsilon=short, truth=Fraction(3, 4))
 
 
 @pytest.mark.parametrize("truth", [Fraction(1, 2), 1, 0, Fraction(1, 3), math.nan, True])

@@ -155,10 +155,24 @@ def test_the_extra_is_the_formula(blur: Fraction, moved: int, sigma: Fraction) -
 
 
 def test_the_extra_is_never_more_than_one_nor_less_where_blur_is_little() -> None:
-    for blur in (Fraction(1, 1000), Fraction(1, 20), Fraction(7, 100)):
+    for blur in (Fraction(1, 1000), Fraction(1, 20), Fraction(815, 10**4)):  # e^(−2π²τ²) is 1/5 at 0.08154
         assert fine_gaussian._extra_rounded_up(Fraction(5), blur, 1) == 1
-    assert fine_gaussian._extra_rounded_up(Fraction(5), Fraction(1, 8), 1) < 1
+    assert fine_gaussian._extra_rounded_up(Fraction(5), Fraction(816, 10**4), 1) < 1
     assert fine_gaussian._extra_rounded_up(Fraction(5), Fraction(1, 8), 100) == 1
+
+
+def test_the_bound_is_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = vector_delta_rounded_up.__wrapped__
+    monkeypatch.setattr(fine_gaussian, "_blur", lambda *_: Fraction(1))
+    for extra in (Fraction(0), Fraction(1, 10), Fraction(9, 10)):
+        monkeypatch.setattr(fine_gaussian, "_extra_rounded_up", lambda *_, extra=extra: extra)
+        truth = mp.exp(real(extra)) * continuous_delta(mp.sqrt(mpf(7) / 8), 2 - extra)
+        assert within(compute(Fraction(3), Fraction(2), Fraction(7), 2), truth, relative=1e-9)
+        if extra:
+            assert compute(Fraction(3), extra, Fraction(7), 2) == 1
+            assert compute(Fraction(3), extra + MILLIONTH, Fraction(7), 2) < 1
+    monkeypatch.setattr(fine_gaussian, "_extra_rounded_up", lambda *_: ONE)
+    assert compute(Fraction(3), Fraction(2), Fraction(7), 2) == 1
 
 
 def test_the_blur_leaves_half_the_noise_and_is_near_the_best() -> None:
@@ -188,6 +202,7 @@ def test_the_continuous_curve(spread: Fraction, epsilon: Fraction) -> None:
 
 def test_the_far_ends_of_the_continuous_curve() -> None:
     assert continuous_delta_rounded_up(Fraction(17), Fraction(8)) == 1
+    assert continuous_delta_rounded_up(Fraction(100), ONE) == 1
     assert continuous_delta_rounded_up(Fraction(12), Fraction(1, 10**9)) < 1
     for spread, epsilon in [(Fraction(1, 10**5), ONE), (Fraction(1, 10**400), Fraction(10**400))]:
         assert 0 < continuous_delta_rounded_up(spread, epsilon) < Fraction(1, 10**2000)

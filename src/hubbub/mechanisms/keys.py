@@ -76,13 +76,7 @@ class TruncatedThreshold(KeySelection):
         return ApproxEvent(bound=self.epsilon, failure=any_of(self._end(self.reach), self.keys_per_unit))
 
     def noise_of(self, size: int) -> Array:
-        reach = self.reach
-        out = noise.discrete_laplace(scale=self.scale, size=size)
-        outside = np.flatnonzero(np.abs(out) > reach)
-        while len(outside):
-            out[outside] = noise.discrete_laplace(scale=self.scale, size=len(outside))
-            outside = outside[np.abs(out[outside]) > reach]
-        return out
+        return noise.truncated_laplace(scale=self.scale, reach=self.reach, size=size)
 
     def noise_log_mass(self, k: int) -> float:
         if abs(k) > self.reach:
@@ -171,15 +165,9 @@ class OptimalKeys(KeySelection):
     def draw(self, value: Counts) -> dict[Hashable, int]:
         keys = sorted(value, key=key_order)
         sure = len(self.chances()) - 1
-        known: dict[int, Exact] = {}
-        shown: dict[Hashable, int] = {}
-        for key in keys:
-            units = min(value[key], sure)
-            if units not in known:
-                known[units] = self.chance(units)
-            if noise.bernoulli(known[units]):
-                shown[key] = 0
-        return shown
+        chances = {units: self.chance(units) for units in {min(value[key], sure) for key in keys}}
+        shown = noise.bernoulli_for_each([chances[min(value[key], sure)] for key in keys])
+        return {key: 0 for key, passes in zip(keys, shown, strict=True) if passes}
 
     def repeat(self, value: Counts, *, times: int) -> list[dict[Hashable, int]]:
         return draw_each(self, value, times)
@@ -266,7 +254,7 @@ class WeightedGaussianThreshold(KeySelection):
         )
 
     def noise_of(self, size: int) -> Array:
-        return noise.discrete_gaussian(sigma=self.inner.sigma, size=size)
+        return noise.gaussian_for_each(sigma=self.inner.sigma, size=size)
 
     def noise_log_mass(self, k: int) -> float:
         return laws.gaussian_log_mass(k, self.inner.sigma)

@@ -155,7 +155,7 @@ class LaplaceThreshold(KeySelection):
         return Fraction(high, 1 << _TAIL_BITS)
 
     def noise_of(self, size: int) -> Array:
-        return noise.discrete_laplace(scale=self.scale, size=size)
+        return noise.laplace_for_each(scale=self.scale, size=size)
 
     def noise_log_mass(self, k: int) -> float:
         return laws.laplace_log_mass(k, self.scale)
@@ -195,7 +195,7 @@ class GaussianThreshold(KeySelection):
         return any_of(Fraction(laws.gaussian_tail_rounded_up(threshold - 1, sigma)), self.keys_per_unit)
 
     def noise_of(self, size: int) -> Array:
-        return noise.discrete_gaussian(sigma=self.inner.sigma, size=size)
+        return noise.gaussian_for_each(sigma=self.inner.sigma, size=size)
 
     def noise_log_mass(self, k: int) -> float:
         return laws.gaussian_log_mass(k, self.inner.sigma)

@@ -1,6 +1,6 @@
 """Coins with exactly the probability asked for, rational or not, and uniform integers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, overload
 
@@ -29,6 +29,12 @@ def bernoulli(p: Real | Exact, *, size: int | None = None) -> bool | Booleans:
     number = as_probability("p", p)
     source = entropy.begin("bernoulli", size=size)
     return flip(source, number) if size is None else flips(source, number, size)
+
+
+def bernoulli_for_each(chances: Sequence[Exact]) -> list[bool]:
+    """A coin for each of these probabilities; their number comes from the data and so is not told to the source."""
+    source = entropy.begin("bernoulli-for-each")
+    return [flip(source, chance) for chance in chances]
 
 
 @overload

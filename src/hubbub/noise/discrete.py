@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from hubbub.noise.bernoulli import flip, flips_exp
 from hubbub.noise.entropy import Source, bits, words
 from hubbub.noise.exact import WORD, exp_minus, log2_floor
 from hubbub.noise.table import CHUNK, Integers, Table
-from hubbub.parameters import Real, between, size_of_draw
+from hubbub.parameters import Real, between, size_of_draw, whole
 
 LEAST_SCALE = Fraction(1, 1 << 20)
 MOST_SCALE = Fraction(1 << 60)
@@ -49,7 +49,7 @@ def geometric(*, scale: Real, size: int | None = None) -> int | np.ndarray[Any, 
     law = geometric_sampler(1 / exact)
     if size is None:
         return law.one(source)
-    return law.many(source, size) if exact <= INT64_SCALE else _objects(lambda: law.one(source), size)
+    return _many(law, source, exact, size)
 
 
 @overload
@@ -63,7 +63,32 @@ def discrete_laplace(*, scale: Real, size: int | None = None) -> int | np.ndarra
     law = _laplace(exact)
     if size is None:
         return law.one(source)
-    return law.many(source, size) if exact <= INT64_SCALE else _objects(lambda: law.one(source), size)
+    return _many(law, source, exact, size)
+
+
+def truncated_laplace(*, scale: Real, reach: int, size: int) -> Integers:
+    """Discrete Laplace noise given that it lies within ± ``reach``, for keys whose number is not told to the source."""
+    exact, reach, size = check_scale("scale", scale), whole("reach", reach, least=1), whole("size", size)
+    source = entropy.begin("truncated-laplace", scale=exact, reach=reach)
+    law = _laplace(exact)
+    out = law.many(source, size)
+    outside = np.flatnonzero(np.abs(out) > reach)
+    while len(outside):
+        out[outside] = law.many(source, len(outside))
+        outside = outside[np.abs(out[outside]) > reach]
+    return out
+
+
+def laplace_for_each(*, scale: Real, size: int) -> np.ndarray[Any, Any]:
+    """``discrete_laplace`` for a number of keys that comes from the data and so is not told to the source."""
+    exact, size = check_scale("scale", scale), whole("size", size)
+    return _many(_laplace(exact), entropy.begin("laplace-for-each", scale=exact), exact, size)
+
+
+def gaussian_for_each(*, sigma: Real, size: int) -> np.ndarray[Any, Any]:
+    """``discrete_gaussian`` for a number of keys that comes from the data and so is not told to the source."""
+    exact, size = check_scale("sigma", sigma), whole("size", size)
+    return _many(_gaussian(exact), entropy.begin("gaussian-for-each", sigma=exact), exact, size)
 
 
 @overload
@@ -77,7 +102,13 @@ def discrete_gaussian(*, sigma: Real, size: int | None = None) -> int | np.ndarr
     law = _gaussian(exact)
     if size is None:
         return law.one(source)
-    return law.many(source, size) if exact <= INT64_SCALE else _objects(lambda: law.one(source), size)
+    return _many(law, source, exact, size)
+
+
+class _Law(Protocol):
+    def one(self, source: Source) -> int: ...
+
+    def many(self, source: Source, size: int) -> Integers: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +322,11 @@ def check_scale(name: str, value: object) -> Fraction:
     return between(name, value, LEAST_SCALE, MOST_SCALE)
 
 
-def _objects(one: Callable[[], int], size: int) -> np.ndarray[Any, Any]:
+def _many(law: _Law, source: Source, scale: Fraction, size: int) -> np.ndarray[Any, Any]:
+    """int64 where the scale allows, Python ints beyond."""
+    if scale <= INT64_SCALE:
+        return law.many(source, size)
     out = np.empty(size, dtype=object)
     for index in range(size):
-        out[index] = one()
+        out[index] = law.one(source)
     return out

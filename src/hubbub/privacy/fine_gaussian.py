@@ -85,12 +85,12 @@ def _blur(sigma: Fraction, epsilon: Fraction, moved: int) -> Fraction:
 def _extra_rounded_up(sigma: Fraction, blur: Fraction, moved: int) -> Fraction:
     """η, the ε that rounding by chance with τ² = ``blur`` leaves over; 1 where it is that much or more."""
     q = exp_up(-_TWO_PI_SQUARED_DOWN * blur)
-    both = exp_up(-_TWO_PI_SQUARED_DOWN * blur * (2 - blur / (sigma * sigma)))
-    if q > Fraction(1, 4):
+    if q > Fraction(1, 5):
         return _ONE
+    both = exp_up(-_TWO_PI_SQUARED_DOWN * blur * (2 - blur / (sigma * sigma)))
     most = short_up(2 * q / (1 - q**3))
     miss = short_up(2 * both / (1 - both**3) + most * most / (1 - most))
-    return _ONE if miss >= Fraction(1, 2) else min(_ONE, short_up(2 * moved * miss / (1 - miss * miss)))
+    return min(_ONE, short_up(2 * moved * miss / (1 - miss * miss)))  # miss is below 7/10, as q and qr are below 1/5
 
 
 def _log(x: Fraction) -> float:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantile, Quantiles
-from hubbub.mechanisms.quantile import choose_steps, pieces
+from hubbub.mechanisms.quantile import quantile_pieces
 from hubbub.privacy.event import BoundedRangeEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
@@ -54,7 +54,8 @@ class TestPieces:
     @settings(max_examples=300)
     def test_they_cover_each_point_once_with_its_score(self, values: list[int], q: Fraction) -> None:
         held = [min(max(v, 0), 9) for v in values]
-        starts, widths, levels = pieces(np.sort(np.array(held, dtype=np.int64)), q, 0, 9)
+        found = quantile_pieces(np.sort(np.array(held, dtype=np.int64)), q, 0, 9)
+        starts, widths, levels = found.starts, found.widths, found.levels
         covered = {}
         for start, width, level in zip(starts.tolist(), widths.tolist(), levels.tolist(), strict=True):
             assert width >= 0
@@ -64,7 +65,8 @@ class TestPieces:
         assert covered == {o: rank_error(held, q, o) for o in range(10)}
 
     def test_without_data_every_point_is_alike(self) -> None:
-        starts, widths, levels = pieces(np.array([], dtype=np.int64), Fraction(1, 2), 3, 7)
+        found = quantile_pieces(np.array([], dtype=np.int64), Fraction(1, 2), 3, 7)
+        starts, widths, levels = found.starts, found.widths, found.levels
         assert (starts.tolist(), widths.tolist(), levels.tolist()) == ([3], [5], [0])
 
 
@@ -174,7 +176,7 @@ class TestQuantile:
         assert stats.binomtest(misses, 2000, 0.1, alternative="greater").pvalue > FALSE_ALARM
 
     def test_a_wide_piece_is_uniform_inside(self) -> None:
-        drawn = choose_steps(np.array([5]), Fraction(1, 2), Fraction(0), (0, 9), 50_000)
+        drawn = quantile_pieces(np.array([5]), Fraction(1, 2), 0, 9).choose_many(Fraction(0), 50_000)
         assert follows(drawn, range(10), [0.1] * 10)
 
 

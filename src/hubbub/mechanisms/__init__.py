@@ -2,6 +2,7 @@
 
 from hubbub.mechanisms.base import Mechanism, Needs
 from hubbub.mechanisms.gaussian import Gaussian, GridGaussian
+from hubbub.mechanisms.interval import IntervalExponential
 from hubbub.mechanisms.keys import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold, select_keys
 from hubbub.mechanisms.laplace import Geometric, Laplace, TruncatedGeometric
 from hubbub.mechanisms.quantile import Quantile
@@ -16,6 +17,7 @@ __all__ = [
     "GaussianThreshold",
     "Geometric",
     "GridGaussian",
+    "IntervalExponential",
     "Laplace",
     "LaplaceThreshold",
     "Mechanism",

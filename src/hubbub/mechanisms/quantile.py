@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.integers import off_grid
+from hubbub.mechanisms.pieces import Pieces
 from hubbub.noise.exact import log2_floor
 from hubbub.parameters import Real, interval, positive, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent
@@ -81,6 +81,10 @@ class OnRange:
             int(self.bounds[0]) if self.bounds[0].denominator == 1 else float(self.bounds[0])
         )
 
+    def step_of(self, value: Real) -> int:
+        """The step that a value of the grid is."""
+        return round((Fraction(value) - self.bounds[0]) / self.step)
+
     @property
     def top(self) -> int:
         """The last step of the range."""
@@ -120,50 +124,27 @@ class Quantile(OnRange):
         return BoundedRangeEvent(range=self.epsilon, neighbors=self.neighbors)
 
     def draw(self, value: Sequence[Any] | Array) -> Any:
-        return self.value_of(choose_step(self.steps(value), self.q, self.rate, 0, self.top))
+        return self.value_of(self._pieces(value).choose(self._rate_of_levels))
 
     def repeat(self, value: Sequence[Any] | Array, *, times: int) -> Array:
-        return np.asarray(self.value_of(choose_steps(self.steps(value), self.q, self.rate, (0, self.top), times)))
+        return np.asarray(self.value_of(self._pieces(value).choose_many(self._rate_of_levels, times)))
 
     def log_mass(self, value: Sequence[Any] | Array, output: Real) -> float:
-        answer = round((Fraction(output) - self.bounds[0]) / self.step)
-        return step_log_mass(self.steps(value), self.q, self.rate, (0, self.top), answer)
+        return self._pieces(value).log_mass(self._rate_of_levels, self.step_of(output))
+
+    def _pieces(self, value: Sequence[Any] | Array) -> Pieces:
+        return quantile_pieces(self.steps(value), self.q, 0, self.top)
+
+    @property
+    def _rate_of_levels(self) -> Fraction:
+        return self.rate / self.q.denominator
 
     def error(self, *, beta: float) -> float:
         return math.log((self.top + 1) / float(probability("beta", beta))) / float(self.rate)
 
 
-def choose_step(steps: Array, q: Fraction, rate: Fraction, low: int, high: int) -> int:
-    """A step from low to high by the exponential mechanism for the q-quantile of sorted ``steps``."""
-    starts, widths, levels = pieces(steps, q, low, high)
-    at = noise.choice(levels=levels, rate=rate / q.denominator, counts=widths)
-    return int(starts[at]) + noise.uniform_within(int(widths[at]))
-
-
-def choose_steps(steps: Array, q: Fraction, rate: Fraction, ends: tuple[int, int], times: int) -> Array:
-    """Independent answers of ``choose_step`` on the same values, for audits."""
-    starts, widths, levels = pieces(steps, q, *ends)
-    drawn = noise.choice(levels=levels, rate=rate / q.denominator, counts=widths, size=times)
-    out = starts[drawn]
-    for at in np.unique(drawn):
-        inside = np.flatnonzero(drawn == at)
-        out[inside] += noise.uniform_below(int(widths[at]), size=len(inside))
-    return out
-
-
-def step_log_mass(steps: Array, q: Fraction, rate: Fraction, ends: tuple[int, int], answer: int) -> float:
-    """ln of the probability that ``choose_step`` gives ``answer``."""
-    starts, widths, levels = pieces(steps, q, *ends)
-    exponents = -float(rate / q.denominator) * levels
-    inside = np.flatnonzero((starts <= answer) & (answer < starts + widths))
-    if not len(inside):
-        return -math.inf
-    with np.errstate(divide="ignore"):
-        return float(exponents[inside[0]] - np.logaddexp.reduce(np.log(widths.astype(np.float64)) + exponents))
-
-
-def pieces(steps: Array, q: Fraction, low: int, high: int) -> tuple[Array, Array, Array]:
-    """Where the score is constant on low … high: each piece's start, width, and rank error times q's denominator."""
+def quantile_pieces(steps: Array, q: Fraction, low: int, high: int) -> Pieces:
+    """Where the score of the q-quantile is constant on low … high; levels are rank errors times q's denominator."""
     values, counts = np.unique(steps, return_counts=True)
     at_most = np.cumsum(counts)
     wanted = q.numerator * len(steps)
@@ -171,6 +152,8 @@ def pieces(steps: Array, q: Fraction, low: int, high: int) -> tuple[Array, Array
     between = np.abs(q.denominator * np.concatenate([[0], at_most]) - wanted)
     gap_starts = np.concatenate([[low], values + 1])
     gap_widths = np.concatenate([values, [high + 1]]) - gap_starts
-    starts = np.concatenate([values, gap_starts])
-    widths = np.concatenate([np.ones(len(values), dtype=np.int64), gap_widths])
-    return starts, widths, np.concatenate([on_value, between])
+    return Pieces(
+        starts=np.concatenate([values, gap_starts]),
+        widths=np.concatenate([np.ones(len(values), dtype=np.int64), gap_widths]),
+        levels=np.concatenate([on_value, between]),
+    )

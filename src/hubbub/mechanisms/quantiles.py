@@ -12,7 +12,8 @@ import numpy as np
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
-from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, choose_step, choose_steps, step_log_mass
+from hubbub.mechanisms.pieces import Pieces
+from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, quantile_pieces
 from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent, Event, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
@@ -102,7 +103,7 @@ class Quantiles(OnRange):
         out = np.zeros(len(self.targets), dtype=np.int64)
 
         def choose(part: _Part, q: Fraction) -> int:
-            out[part.middle] = choose_step(part.steps, q, self.rate(q), *part.ends)
+            out[part.middle] = self._pieces(part, q).choose(self.rate(q) / q.denominator)
             return int(out[part.middle])
 
         self._read_off(out, self._divide(steps, choose))
@@ -138,6 +139,9 @@ class Quantiles(OnRange):
                 guess = stop - below if low == 0 < high < 1 else start + above
                 out[place] = min(max(math.floor(guess), start), stop)
 
+    def _pieces(self, part: _Part, q: Fraction) -> Pieces:
+        return quantile_pieces(part.steps, q, *part.ends)
+
     def _whole(self, steps: Array) -> _Part:
         last_step = ((self.top + 1) << self.tie_bits) - 1
         return _Part(steps, 0, len(self.targets), (Fraction(0), Fraction(1)), (0, last_step), 0)
@@ -166,7 +170,7 @@ class Quantiles(OnRange):
     def _fill(self, out: Array, part: _Part) -> None:
         """Answer one part for all rows that agree so far, then divide each group of equal answers."""
         q = self._target(part)
-        drawn = choose_steps(part.steps, q, self.rate(q), part.ends, len(out))
+        drawn = self._pieces(part, q).choose_many(self.rate(q) / q.denominator, len(out))
         for answer in np.unique(drawn):
             rows = out[drawn == answer]
             rows[:, part.middle] = answer
@@ -178,11 +182,11 @@ class Quantiles(OnRange):
         """Exact without ``tie_bits``; with them the law is a mixture over the random digits, and is not computed."""
         if self.tie_bits:
             raise ParameterError("tie_bits", "0 for an exact mass", self.tie_bits)
-        answers = [round((Fraction(one) - self.bounds[0]) / self.step) for one in output]
+        answers = [self.step_of(one) for one in output]
         masses: list[float] = []
 
         def choose(part: _Part, q: Fraction) -> int:
-            masses.append(step_log_mass(part.steps, q, self.rate(q), part.ends, answers[part.middle]))
+            masses.append(self._pieces(part, q).log_mass(self.rate(q) / q.denominator, answers[part.middle]))
             return answers[part.middle]
 
         expected = np.array(answers, dtype=np.int64)

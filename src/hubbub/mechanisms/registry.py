@@ -13,6 +13,7 @@ from typing import Any
 
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.gaussian import Gaussian, GridGaussian
+from hubbub.mechanisms.interval import IntervalExponential
 from hubbub.mechanisms.keys import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold
 from hubbub.mechanisms.laplace import Geometric, Laplace, TruncatedGeometric
 from hubbub.mechanisms.quantile import Quantile
@@ -144,6 +145,15 @@ def _selecting() -> list[Specimen]:
             pair=((0, 0), (1, -1)),
             twin=Exponential(epsilon=Fraction(160, 100), prior=(1, 9)),
             outputs=(0, 1),
+            large=True,
+            loose=True,
+        ),
+        Specimen(
+            name="exponential over intervals",
+            mechanism=IntervalExponential(epsilon=one, bounds=(Fraction(0), Fraction(many)), grid=one),
+            pair=(((), (0,)), ((1,), (1, -1))),
+            twin=IntervalExponential(epsilon=Fraction(1304, 1000), bounds=(Fraction(0), Fraction(many)), grid=one),
+            outputs=tuple(range(many + 1)),
             large=True,
             loose=True,
         ),

@@ -59,10 +59,7 @@ class _Selection:
         steps = np.asarray(on_grid(np.asarray(scores), self.grid))
         if steps.ndim != 1 or not len(steps):
             raise ParameterError("scores", "a non-empty list, one score a candidate", f"shape {steps.shape}")
-        if steps.dtype != object and not -(1 << 61) < steps.min() <= steps.max() < 1 << 61:
-            steps = steps.astype(object)
-        levels: Array = -steps
-        return levels
+        return levels_of(steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +280,15 @@ class TopK(_Selection):
 
     def error(self, *, beta: float, candidates: int = 1) -> float:
         return _shortfall(self.round, float(probability("beta", beta)) / self.k, candidates)
+
+
+def levels_of(steps: int | Array) -> Array:
+    """Scores in whole steps, negated without wrapping."""
+    array = np.asarray(steps)
+    if array.dtype != object and not -(1 << 61) < array.min() <= array.max() < 1 << 61:
+        array = array.astype(object)
+    levels: Array = -array
+    return levels
 
 
 def _shortfall(selection: _Selection, beta: float, candidates: int) -> float:

@@ -206,7 +206,7 @@ def test_restarts_add_the_reach_each_time() -> None:
 
 def test_laplace_beyond_its_table_takes_a_geometric_and_a_sign() -> None:
     law = discrete._laplace(Fraction(1))
-    assert isinstance(law, discrete._Laplace)
+    assert isinstance(law, discrete._Signed)
     assert law.one(Script([TOP, 0, TOP])) == 17
     assert law.one(Script([TOP, 0, 0])) == -17
     assert law.many(Script([TOP, 0, 0, TOP]), 2).tolist() == [17, 0]
@@ -214,7 +214,7 @@ def test_laplace_beyond_its_table_takes_a_geometric_and_a_sign() -> None:
 
 def test_gaussian_beyond_its_table_is_rejected_from_a_geometric() -> None:
     law = discrete._gaussian(Fraction(1))
-    assert isinstance(law, discrete._Gaussian)
+    assert isinstance(law, discrete._Signed)
     assert law.reach == 7
     assert law.one(Script([TOP, 0, 5, TOP])) == 7
     assert law.one(Script([TOP, 0, 5, 0])) == -7
@@ -249,9 +249,9 @@ def test_wide_gaussian_proposals_are_accepted_exactly() -> None:
 
 
 def test_where_the_tables_change() -> None:
-    assert isinstance(discrete._laplace(Fraction(32)), discrete._Laplace)
+    assert isinstance(discrete._laplace(Fraction(32)), discrete._Signed)
     assert isinstance(discrete._laplace(Fraction(33)), discrete._WideLaplace)
-    assert isinstance(discrete._gaussian(Fraction(32)), discrete._Gaussian)
+    assert isinstance(discrete._gaussian(Fraction(32)), discrete._Signed)
     assert len(discrete.geometric_sampler(Fraction(1, 32)).digits) == 0
     assert len(discrete.geometric_sampler(Fraction(1, 33)).digits) == 1
     assert len(discrete.geometric_sampler(Fraction(1, 1 << 60)).digits) == 6

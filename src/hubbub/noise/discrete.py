@@ -26,7 +26,7 @@ from hubbub.noise import cumulative, entropy
 from hubbub.noise.bernoulli import flip, flips_exp
 from hubbub.noise.entropy import Source, bits, words
 from hubbub.noise.exact import WORD, exp_minus, log2_floor
-from hubbub.noise.table import CHUNK, Integers, Table
+from hubbub.noise.table import CHUNK, Bounds, Integers, Table
 from hubbub.parameters import Real, between, size_of_draw, whole
 
 LEAST_SCALE = Fraction(1, 1 << 20)
@@ -139,25 +139,25 @@ class _Geometric:
 
 
 @dataclass(frozen=True, slots=True)
-class _Laplace:
-    """A signed table; above its reach the magnitude goes on geometrically, by memorylessness."""
+class _Signed:
+    """A table of signed values; the last one stands for all that lies beyond, where ``beyond`` draws the magnitude."""
 
     table: Table
     reach: int
-    tail: _Geometric
+    beyond: Callable[[Source], int]
 
     def one(self, source: Source) -> int:
         value = self.table.one(source)
-        return value if value != self.reach else self._beyond(source)
+        return value if value != self.reach else self._far(source)
 
-    def _beyond(self, source: Source) -> int:
-        magnitude = self.reach + self.tail.one(source)
+    def _far(self, source: Source) -> int:
+        magnitude = self.beyond(source)
         return magnitude if bits(source, 1) else -magnitude
 
     def many(self, source: Source, size: int) -> Integers:
         out = self.table.many(source, size).astype(np.int64)
         for index in np.flatnonzero(out == self.reach):
-            out[index] = self._beyond(source)
+            out[index] = self._far(source)
         return out
 
 
@@ -178,29 +178,6 @@ class _WideLaplace:
 
     def _chunk(self, source: Source, size: int) -> Integers:
         return _signed(source, self.magnitude.many(source, size), self._chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class _Gaussian:
-    """A table of signed values; above its reach, rejection from a geometric tail."""
-
-    table: Table
-    reach: int
-    variance: Fraction
-
-    def one(self, source: Source) -> int:
-        value = self.table.one(source)
-        return value if value != self.reach else self._beyond(source)
-
-    def _beyond(self, source: Source) -> int:
-        magnitude = _gaussian_tail(source, self.reach, self.variance)
-        return magnitude if bits(source, 1) else -magnitude
-
-    def many(self, source: Source, size: int) -> Integers:
-        out = self.table.many(source, size).astype(np.int64)
-        for index in np.flatnonzero(out == self.reach):
-            out[index] = self._beyond(source)
-        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,26 +272,32 @@ def geometric_sampler(rate: Fraction) -> _Geometric:
 
 
 @lru_cache(maxsize=512)
-def _laplace(scale: Fraction) -> _Laplace | _WideLaplace:
+def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
     rate = 1 / scale
+    magnitude = geometric_sampler(rate)
     if rate * DIRECT_SCALE < 1:
-        return _WideLaplace(geometric_sampler(rate))
+        return _WideLaplace(magnitude)
     reach = cumulative.reach(rate)
-    values = [cumulative.signed(index) for index in range(2 * reach - 1)]
-    return _Laplace(Table([*values, reach], cumulative.laplace(rate, reach)), reach, geometric_sampler(rate))
+    table = _signed_table(reach, cumulative.laplace(rate, reach))
+    return _Signed(table, reach, lambda source: reach + magnitude.one(source))
 
 
 @lru_cache(maxsize=512)
-def _gaussian(sigma: Fraction) -> _Gaussian | _WideGaussian:
+def _gaussian(sigma: Fraction) -> _Signed | _WideGaussian:
     if sigma <= DIRECT_SCALE:
         reach = cumulative.gaussian_reach(sigma)
-        values = [cumulative.signed(index) for index in range(2 * reach - 1)]
-        return _Gaussian(Table([*values, reach], cumulative.gaussian(sigma**2, reach, signed=True)), reach, sigma**2)
+        table = _signed_table(reach, cumulative.gaussian(sigma**2, reach, signed=True))
+        return _Signed(table, reach, lambda source: _gaussian_tail(source, reach, sigma**2))
     shift = log2_floor(sigma / DIRECT_SCALE) + 1
     narrow = sigma / (1 << shift)
     reach = cumulative.gaussian_reach(narrow)
     top = Table(range(reach + 1), cumulative.gaussian(narrow**2, reach, signed=False))
     return _WideGaussian(top, reach, shift, sigma**2)
+
+
+def _signed_table(reach: int, cumulative_of: Callable[[int], Bounds]) -> Table:
+    """The values 0, 1, -1, … within the reach, and the reach itself for whatever lies beyond."""
+    return Table([*(cumulative.signed(index) for index in range(2 * reach - 1)), reach], cumulative_of)
 
 
 def check_scale(name: str, value: object) -> Fraction:

@@ -8,7 +8,7 @@ Privacy:
         opened; a charge that does not fit raises before anything is read. Checks and prices depend on public facts
         only.
     Needs: Secrets made with true facts; samplers that draw exactly; one account for a population of units.
-    Ref: Rogers, Roth, Ullman, Vadhan 2016 for filters; SOUNDNESS rulings in docs/architecture.md.
+    Ref: Rogers, Roth, Ullman, Vadhan 2016 for filters.
 """
 
 import threading

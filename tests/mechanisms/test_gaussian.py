@@ -187,6 +187,7 @@ class TestGrid:
         assert Fraction(1, 8) * Fraction(999, 1000) <= mechanism.event.rho <= Fraction(1, 8)
         needs = mechanism.needs
         assert (needs.norm, needs.sensitivity, needs.coordinates, needs.integers) == (Norm.L2, Fraction(4), 3, False)
+        assert GridGaussian(rho=ONE, sensitivity=Fraction(3)).needs.sensitivity == 9
         assert mechanism.error(beta=0.05) == (mechanism.steps.error(beta=0.05) + 0.5) / 4
         assert GridGaussian(rho=ONE, sensitivity=ONE, neighbors=Neighbors.REPLACE_ONE).event.neighbors == "replace-one"
 

@@ -16,6 +16,7 @@ from hubbub.mechanisms import (
     GaussianThreshold,
     Geometric,
     GridGaussian,
+    IntervalExponential,
     Laplace,
     LaplaceThreshold,
     NoisyMax,
@@ -66,6 +67,7 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "PermuteAndFlip": (PermuteAndFlip, {"epsilon": ONE}),
     "NoisyMax": (NoisyMax, {"epsilon": ONE}),
     "TopK": (TopK, {"epsilon": ONE}),
+    "IntervalExponential": (IntervalExponential, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantile": (Quantile, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantiles": (quantiles, {"epsilon": ONE, "bounds": (0, 1)}),
     "RandomizedResponse": (RandomizedResponse, {"epsilon": ONE}),
@@ -78,7 +80,16 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 POSITIVE = {
     "epsilon": [name for name, (_, given) in MADE.items() if "epsilon" in given],
-    "sensitivity": ["Laplace", "GridGaussian", "Exponential", "PermuteAndFlip", "NoisyMax", "TopK"],
+    "sensitivity": [
+        "Laplace",
+        "GridGaussian",
+        "Exponential",
+        "PermuteAndFlip",
+        "NoisyMax",
+        "TopK",
+        "IntervalExponential",
+    ],
+    "score_grid": ["IntervalExponential"],
     "grid": ["Laplace", "GridGaussian", "Exponential", "PermuteAndFlip", "NoisyMax", "TopK"],
     "rho": ["Gaussian.at_rho", "GridGaussian"],
     "sigma": ["Gaussian"],
@@ -87,7 +98,7 @@ POSITIVE = {
 COUNTS = {
     "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at"],
     "coordinates": ["Laplace", "GridGaussian", "Gaussian.at"],
-    "rows": ["Quantile", "Quantiles"],
+    "rows": ["Quantile", "Quantiles", "IntervalExponential"],
     "k": ["TopK"],
     "keys_per_unit": ["LaplaceThreshold", "GaussianThreshold", "TruncatedThreshold", "OptimalKeys", "select_keys"],
     "weight_bits": ["WeightedGaussianThreshold"],
@@ -152,6 +163,11 @@ def test_scales_that_no_sampler_takes_are_refused_before_the_charge(name: str, e
     refused(lambda: made(name, epsilon=epsilon))
 
 
+@pytest.mark.parametrize("bad", NOT_COUNTS, ids=repr)
+def test_sensitivities_on_several_coordinates(bad: Any) -> None:
+    refused(lambda: made("Gaussian.at", sensitivity=bad, coordinates=2), "sensitivity")
+
+
 def test_sigmas_that_no_sampler_takes() -> None:
     for sigma in (Fraction(1, 1 << 21), Fraction(1 << 61)):
         refused(lambda sigma=sigma: Gaussian(sigma=sigma), "sigma")  # type: ignore[misc]
@@ -211,6 +227,15 @@ class TestRanges:
         assert made("Quantile", grid=ONE).top == 1
         assert made("Quantile", grid=Fraction(1, (1 << 61) - 1)).top == (1 << 61) - 1
 
+    def test_numbers_at_the_edge_of_floats(self) -> None:
+        least, most = Fraction(1, 1 << 1000), 1 << 1023
+        assert made("Quantile", bounds=(0, 9 * least), grid=least).top == 9
+        refused(lambda: made("Quantile", bounds=(0, 9 * least), grid=Fraction(1, (1 << 1000) + 1)), "bounds")
+        wide = {"grid": 1 << 1000}
+        assert made("Quantile", bounds=(-most + 1, most - 1), **wide).top == (1 << 24) - 1
+        refused(lambda: made("Quantile", bounds=(0, most), **wide), "bounds")
+        refused(lambda: made("Quantile", bounds=(-most, 0), **wide), "bounds")
+
     @pytest.mark.parametrize(
         "targets", [(), (0.5, 0.5), (0.6, 0.4), (0,), (1,), (0.5, math.nan), (True,), ("0.5",)], ids=repr
     )
@@ -237,6 +262,9 @@ class TestOthers:
     def test_priors(self, prior: Any) -> None:
         refused(lambda: Exponential(epsilon=ONE, prior=prior), "prior")
 
+    def test_a_prior_at_the_edge(self) -> None:
+        assert Exponential(epsilon=ONE, prior=(1 << 128, 0)).prior == (1 << 128, 0)
+
     @pytest.mark.parametrize("categories", [1, 0, -1, 2.0, True, None], ids=repr)
     def test_categories(self, categories: Any) -> None:
         refused(lambda: RandomizedResponse(epsilon=ONE, categories=categories), "categories")
@@ -248,6 +276,10 @@ class TestOthers:
             if name != "WeightedGaussianThreshold":
                 refused(lambda name=name: made(name).error(beta=bad), "beta")  # type: ignore[misc]
         refused(lambda: made("WeightedGaussianThreshold").error(beta=bad), "beta")
+
+    def test_a_weighted_key_is_shown_more_often_than_not(self) -> None:
+        refused(lambda: made("WeightedGaussianThreshold").error(beta=0.5), "beta")
+        made("WeightedGaussianThreshold").error(beta=math.nextafter(0.5, 0))
 
     @pytest.mark.parametrize("bad", [0, -1, 1.5, None], ids=repr)
     def test_what_errors_are_asked_for(self, bad: Any) -> None:

@@ -142,6 +142,9 @@ class TestOffGrid:
         assert off_grid(np.array([5]), Fraction(1)).tolist() == [5]
         assert off_grid(5, Fraction(2)) == 10
         assert off_grid(5, Fraction(1, 2)) == 2.5
+        assert off_grid(np.arange(-9, 10), Fraction(1, 10)).tolist() == [
+            off_grid(k, Fraction(1, 10)) for k in range(-9, 10)
+        ]
         assert off_grid(10**400, Fraction(1, 2)) == math.inf
         assert off_grid(-(10**400), Fraction(1, 2)) == -math.inf
         assert off_grid(np.array([3, -3]), Fraction(1, 1 << 70)).tolist() == [3 / 2**70, -3 / 2**70]
@@ -189,9 +192,10 @@ class TestExactSum:
     )
     def test_edges(self, value: int, noise: int) -> None:
         total = value + noise
-        found = np.asarray(exact_sum(np.array([value]), np.array([noise])))
-        assert found.tolist() == [total]
-        assert found.dtype == (np.int64 if -MOST - 1 <= total <= MOST else object)
+        for left in (np.int64, object):
+            found = np.asarray(exact_sum(np.array([value], dtype=left), np.array([noise])))
+            assert found.tolist() == [total]
+            assert found.dtype == (np.int64 if -MOST - 1 <= total <= MOST else object)
         assert exact_sum(value, noise) == total
 
 

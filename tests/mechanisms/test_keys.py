@@ -109,14 +109,38 @@ class TestOptimalKeys:
         assert (mechanism.noise_log_mass(0), mechanism.noise_log_mass(1)) == (0, -math.inf)
         assert (mechanism.noise_tail(0), mechanism.noise_tail(1)) == (1, 0)
 
-    def test_half_point_and_error(self) -> None:
-        mechanism = OptimalKeys(epsilon=ONE, delta=Fraction(1, 10**6))
+    @pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE])
+    def test_half_point_and_error(self, epsilon: Fraction) -> None:
+        mechanism = OptimalKeys(epsilon=epsilon, delta=Fraction(1, 10**6))
         chances = mechanism.chances()
         half = int(mechanism.half_point())
         assert chances[half] >= 0.5 > chances[half - 1]
         for beta in (0.3, 1e-3):
             units = int(mechanism.error(beta=beta))
             assert chances[units] >= 1 - beta > chances[units - 1]
+
+    def test_each_key_gets_all_of_delta_and_no_more(self) -> None:
+        assert OptimalKeys(epsilon=ONE, delta=Fraction(1, 8)).each == Fraction(1, 8)
+        for parts in range(1, 30):  # floats put some of these too close to 1
+            delta = 1 - Fraction(parts, 10 << 53)
+            mechanism = OptimalKeys(epsilon=ONE, delta=delta, keys_per_unit=4)
+            assert 1 - (1 - mechanism.each) ** 4 <= delta
+
+    def test_what_is_shown_is_shown_as_zero(self) -> None:
+        assert OptimalKeys(epsilon=ONE, delta=Fraction(1, 8)).threshold == 0
+
+    @pytest.mark.parametrize("epsilon", [Fraction(40), Fraction(41), Fraction(1000), Fraction(10**400)])
+    def test_any_epsilon_is_drawn_with(self, epsilon: Fraction) -> None:
+        mechanism = OptimalKeys(epsilon=epsilon, delta=Fraction(1, 10))
+        assert mechanism.rate == 40
+        assert mechanism.draw({"a": 10**6}) == {"a": 0}
+        assert mechanism.chances() == pytest.approx([0, 0.1, 1])
+        for units, chance in enumerate(mechanism.chances()):
+            low, high = mechanism.chance(units).bounds(32)
+            assert low / 2**32 - 1e-9 <= chance <= high / 2**32 + 1e-9
+            assert high - low <= 4
+        assert OptimalKeys(epsilon=Fraction(39), delta=Fraction(1, 10)).rate == 39
+        assert OptimalKeys(epsilon=Fraction(50), delta=Fraction(1, 10), keys_per_unit=2).rate == 25
 
     def test_extreme_parameters(self) -> None:
         assert OptimalKeys(epsilon=ONE, delta=1 - Fraction(1, 10**20)).chances()[-1] == 1

@@ -125,6 +125,12 @@ class TestQuantile:
     def test_masses_outside_the_range(self) -> None:
         assert one().log_mass((1,), -1) == one().log_mass((1,), TOP + 1) == -math.inf
 
+    def test_masses_count_from_the_lower_bound(self) -> None:
+        moved = one(bounds=(10, 10 + TOP))
+        assert [moved.log_mass((11, 12), 10 + o) for o in range(TOP + 1)] == [
+            one().log_mass((1, 2), o) for o in range(TOP + 1)
+        ]
+
     def test_odd_data_is_clamped_and_never_raises(self) -> None:
         mechanism = on_range(epsilon=ONE, bounds=(Fraction(-1), Fraction(1)), grid=Fraction(1, 2))
         odd = [math.nan, math.inf, -math.inf, 1e308, None, -0.74, 0.2]

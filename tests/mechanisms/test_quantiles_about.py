@@ -103,6 +103,22 @@ def test_a_rough_count_keeps_the_loss_within_epsilon_exhaustively() -> None:
     assert 0.5 < worst <= 1 + 1e-9
 
 
+def test_one_part_left_is_read_off_its_own_line_rounded_down() -> None:
+    mechanism = Quantiles(
+        epsilon=Fraction(1),
+        bounds=(Fraction(0), Fraction(3)),
+        grid=Fraction(1),
+        targets=(Fraction(1, 4), Fraction(1, 2)),
+        tie_bits=0,
+        about=1,
+    )
+    assert mechanism.levels == 1
+    outputs = itertools.product(range(4), repeat=2)
+    possible = [output for output in outputs if np.isfinite(mechanism.log_mass((1, 2), output))]
+    assert possible == [(0, 0), (0, 1), (1, 2), (1, 3)]
+    assert set(mechanism.repeat((1, 2), times=100)) <= set(possible)
+
+
 def test_repeat_follows_the_same_law() -> None:
     mechanism = Quantiles(
         epsilon=Fraction(1),

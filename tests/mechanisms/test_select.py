@@ -13,6 +13,7 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
+from hubbub.mechanisms.select import levels_of
 from hubbub.noise.entropy import substituted
 from hubbub.privacy.event import BoundedRangeEvent, PureEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
@@ -108,6 +109,16 @@ def test_noisy_max_against_a_direct_sum() -> None:
         assert math.exp(mechanism.log_mass([gap, 0], 1)) == pytest.approx(1 - first, rel=1e-9)
 
 
+def test_noisy_max_of_scores_far_apart() -> None:
+    """The sum reaches beyond both of them: each noise decides at its own score."""
+    mechanism = NoisyMax(epsilon=ONE)
+    assert mechanism.log_mass([0, 400], 1) == pytest.approx(0, abs=1e-12)
+    q, gap = math.exp(-0.5), 400
+    # Z - Z' >= gap for two discrete Laplace variables: its mass at d falls as (d + (1 + q²) / (1 - q²)) q^d
+    weights = math.fsum((d + (1 + q * q) / (1 - q * q)) * q**d for d in range(gap, gap + 300))
+    assert mechanism.log_mass([0, gap], 0) == pytest.approx(2 * math.log((1 - q) / (1 + q)) + math.log(weights))
+
+
 class TestRates:
     def test_sensitivity_and_grid(self) -> None:
         for kind in KINDS:
@@ -181,6 +192,15 @@ class TestScores:
             two = mechanism.repeat(np.array([inside, inside], dtype=object), times=3000)
             assert abs(float(np.mean(one)) - float(np.mean(two))) < 0.12
 
+    def test_levels_are_wide_where_noise_could_wrap_them(self) -> None:
+        edge = 1 << 61
+        for inside in ([0, edge - 1], [-edge + 1, 0], [5, 5]):
+            levels = levels_of(np.array(inside))
+            assert (levels.dtype, levels.tolist()) == (np.int64, [-score for score in inside])
+        for outside in ([0, edge], [-edge, 0], [0, (1 << 63) - 1], [-(1 << 63), 0], [edge, edge], [10**30, 0]):
+            levels = levels_of(np.array(outside))
+            assert (levels.dtype, levels.tolist()) == (object, [-score for score in outside])
+
     @pytest.mark.parametrize("bad", [[], [[1, 2]], 5.0])
     def test_shapes(self, bad: Any) -> None:
         for kind in [*KINDS, TopK]:
@@ -246,6 +266,7 @@ class TestTopK:
     def test_error_divides_beta_over_the_rounds(self) -> None:
         mechanism = TopK(epsilon=ONE, k=2)
         assert mechanism.error(beta=0.1, candidates=5) == pytest.approx(math.log(5 / 0.05) / 0.25)
+        assert mechanism.error(beta=0.1) == pytest.approx(math.log(1 / 0.05) / 0.25)
 
 
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
@@ -260,6 +281,7 @@ def test_the_utility_bound_holds(kind: Any) -> None:
             short = sum(p for p, score in zip(law, value, strict=True) if score < max(value) - t)
             assert short <= 8 * math.exp(-0.5 * t)
     assert mechanism.error(beta=0.05, candidates=8) == pytest.approx(math.log(8 / 0.05) / 0.5)
+    assert mechanism.error(beta=0.05) == pytest.approx(math.log(1 / 0.05) / 0.5)
     fine = kind(epsilon=ONE, sensitivity=ONE, grid=Fraction(1, 4))
     assert fine.error(beta=0.05, candidates=8) == pytest.approx((math.log(8 / 0.05) * 8 + 1) / 4)
 

@@ -113,6 +113,7 @@ class TestEach:
     def test_masses_of_impossible_answers(self, kind: Any) -> None:
         mechanism = kind(epsilon=ONE, delta=Fraction(1, 10))
         assert mechanism.log_mass({"a": 5}, {"b": 50}) == -math.inf
+        assert mechanism.log_mass({"a": 10**6}, {}) == -math.inf
         assert mechanism.log_mass({"a": 5}, {"a": mechanism.threshold - 1}) == -math.inf
         two = mechanism.log_mass({"a": 5, "b": 2}, {"a": mechanism.threshold})
         assert two == pytest.approx(
@@ -201,6 +202,12 @@ class TestTruncated:
             cut = TruncatedThreshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)
             assert cut.threshold <= LaplaceThreshold(epsilon=epsilon, delta=delta, keys_per_unit=keys).threshold
 
+    def test_the_least_reach_is_found_from_above(self) -> None:
+        """Noise of -1, 0 and 1 alike shows none of twenty keys with probability (2/3)^20, about 3/10,000."""
+        for epsilon in (Fraction(1, 3), Fraction(1, 1000)):
+            cut = TruncatedThreshold(epsilon=epsilon, delta=Fraction(9998, 10000), keys_per_unit=20)
+            assert (cut.threshold, cut.reach) == (2, 1)
+
 
 class TestAnyOf:
     @given(st.fractions(0, 1, max_denominator=10**6), st.integers(1, 40))
@@ -211,9 +218,12 @@ class TestAnyOf:
     def test_edges(self) -> None:
         assert any_of(Fraction(0), 5) == 0
         assert any_of(Fraction(1), 5) == any_of(Fraction(2), 1) == 1
+        assert any_of(Fraction(3, 2), 1) == any_of(Fraction(3, 2), 2) == 1
         assert any_of(Fraction(1, 2), 2) == Fraction(3, 4)
         tiny = Fraction(1, 1 << 150)
         assert 2**20 * tiny * (1 - Fraction(1, 1 << 40)) <= any_of(tiny, 2**20) <= 2**20 * tiny
+        tiniest = Fraction(1, 1 << 400)
+        assert 1 - (1 - tiniest) ** 3 <= any_of(tiniest, 3) <= 3 * tiniest
 
 
 def test_least_threshold_from_any_guess() -> None:

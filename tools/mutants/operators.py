@@ -252,7 +252,7 @@ def _numbers(value: object) -> Iterator[object]:
             yield not value
         case int():
             yield value // 2 if value > 2 else value + 1
-        case float():
+        case float() if value:
             yield value / 2
 
 

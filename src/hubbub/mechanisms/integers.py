@@ -81,7 +81,7 @@ def off_grid(multiples: Any, grid: Fraction) -> Any:
     if grid.denominator == 1:
         return (multiples if fits else multiples.astype(object)) * grid.numerator
     if fits:
-        return multiples * float(grid) if grid.numerator == 1 else multiples * grid.numerator / grid.denominator
+        return multiples * grid.numerator / grid.denominator
     return np.array([_nearest_float(int(item) * grid) for item in multiples.flat]).reshape(multiples.shape)
 
 

@@ -98,7 +98,7 @@ class OptimalKeys(KeySelection):
 
     Privacy:
         Claim: (epsilon, delta)-DP, as Pure(epsilon) outside a failure mass of at most delta.
-        Proof: for one key at ε' = ε/keys_per_unit and δ' with 1 - (1-δ')^cap <= δ, the probabilities π₀ = 0 and
+        Proof: for one key at ε' <= ε/keys_per_unit and δ' with 1 - (1-δ')^cap <= δ, the probabilities π₀ = 0 and
             π_{n+1} = min(e^ε' π_n + δ', 1 - e^-ε' (1 - π_n - δ'), 1) meet both (ε', δ') inequalities between n and n+1,
             by definition. A unit changes at most cap keys by one each, independently.
         Needs: counts of distinct units after the cut; noise.bernoulli is exact for irrational probabilities.
@@ -107,6 +107,11 @@ class OptimalKeys(KeySelection):
 
     each: Fraction = field(init=False, repr=False)
     """δ' for one key, rounded down."""
+
+    @property
+    def rate(self) -> Fraction:
+        """ε' for one key: at most 40, since e^-40 is as good as nothing and a smaller ε' keeps the claim."""
+        return min(self.epsilon / self.keys_per_unit, Fraction(40))
 
     def _calibrate(self) -> int:
         share = self.delta / self.keys_per_unit
@@ -124,7 +129,7 @@ class OptimalKeys(KeySelection):
 
     def chances(self) -> list[float]:
         """π₀, π₁, … as floats, up to the first that they cannot tell from 1: ``draw`` takes the length only."""
-        up, delta = math.exp(float(self.epsilon / self.keys_per_unit)), float(self.each)
+        up, delta = math.exp(float(self.rate)), float(self.each)
         out = [0.0]
         while out[-1] < 1:
             after = min(up * out[-1] + delta, 1 - (1 - out[-1] - delta) / up, 1.0)
@@ -135,7 +140,7 @@ class OptimalKeys(KeySelection):
 
     def chance(self, units: int) -> Exact:
         """π of so many units, known to any precision."""
-        rate, delta = self.epsilon / self.keys_per_unit, self.each
+        rate, delta = self.rate, self.each
 
         def bounds(bits: int) -> tuple[int, int]:
             wide = bits + 64 + math.ceil(-math.log2(float(delta)))
@@ -148,7 +153,6 @@ class OptimalKeys(KeySelection):
                 high = min(
                     -(-(high << wide) // down_low) + d_high, one - ((one - high - d_high) * down_low >> wide), one
                 )
-                low, high = max(low, 0), max(high, 0)
             return low >> wide - bits, -(-high >> wide - bits)
 
         return Exact(bounds)

@@ -136,7 +136,7 @@ class Quantiles(OnRange):
                 slope = Fraction(beside.ends[1] - beside.ends[0]) / (beside.share[1] - beside.share[0])
             for place in range(part.first, part.last):
                 above, below = slope * (self.targets[place] - low), slope * (high - self.targets[place])
-                guess = stop - below if low == 0 < high < 1 else start + above
+                guess = stop - below if low == 0 else start + above
                 out[place] = min(max(math.floor(guess), start), stop)
 
     def _pieces(self, part: _Part, q: Fraction) -> Pieces:

@@ -200,7 +200,7 @@ class NoisyMax(_Selection):
             for other, level in enumerate(levels):
                 if other != output:
                     ties_lose = other < output
-                    mass *= 1 - laws.laplace_tail(point + int(level) + (0 if ties_lose else 1), self.scale)
+                    mass *= laws.laplace_tail((1 if ties_lose else 0) - point - int(level), self.scale)
             total += mass
         return math.log(total)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, IntervalExponential
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Norm
 
 
 def over(top: int = 20, **options: Any) -> IntervalExponential:
@@ -75,6 +76,20 @@ def test_rates() -> None:
     assert over(monotone=True).rate == 1
     assert over(sensitivity=Fraction(5, 2)).rate == Fraction(1, 6)
     assert over(sensitivity=Fraction(5, 2), score_grid=Fraction(1, 2)).rate == Fraction(1, 10)
+
+
+def test_needs() -> None:
+    for monotone in (False, True):
+        needs = over(sensitivity=Fraction(5, 2), monotone=monotone).needs
+        assert (needs.norm, needs.sensitivity) == (Norm.SCORE, Fraction(5, 2))
+        assert (needs.integers, needs.monotone, needs.neighbors) == (False, monotone, Neighbors.ADD_REMOVE)
+    replaced = over(neighbors=Neighbors.REPLACE_ONE)
+    assert replaced.needs.neighbors is replaced.event.neighbors is Neighbors.REPLACE_ONE
+
+
+def test_error_is_in_the_units_of_the_score() -> None:
+    fine = over(score_grid=Fraction(1, 4))
+    assert fine.error(beta=0.1) == pytest.approx((math.log(21 / 0.1) * 8 + 1) / 4)
 
 
 def test_error_holds_for_the_score() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from hubbub.mechanisms import GaussianThreshold, LaplaceThreshold, TruncatedThreshold
+from hubbub.mechanisms import Gaussian, GaussianThreshold, LaplaceThreshold, TruncatedThreshold
 from hubbub.mechanisms.threshold import any_of, key_order, least_threshold
 from hubbub.noise import laws
 from hubbub.noise.entropy import substituted
@@ -166,6 +166,7 @@ def test_events() -> None:
     assert isinstance(gaussian.event, WithFailure)
     assert gaussian.event.event == gaussian.inner.event
     assert gaussian.inner.sensitivity_squared == 4
+    assert gaussian.inner == Gaussian.at(epsilon=2, delta=Fraction(1, 20), coordinates=4)
     truncated = TruncatedThreshold(epsilon=Fraction(2), delta=Fraction(1, 10), keys_per_unit=4)
     assert isinstance(truncated.event, ApproxEvent)
     assert truncated.event.epsilon == 2 or truncated.event.bound == 2

@@ -221,6 +221,12 @@ def test_exponents_are_right_or_far(rate: Fraction) -> None:
     assert np.allclose(small, found[:4], rtol=2.0**-51, atol=0)
 
 
+def test_exponents_of_small_steps_at_rates_beyond_every_float() -> None:
+    steps = np.array([0, 1, 1 << 60], dtype=np.int64)
+    assert _exponents(steps, Fraction(1 << 1100)).tolist() == [0.0, 10_000.0, 10_000.0]
+    assert _exponents(steps, Fraction(1, 1 << 1100)).tolist() == [0.0, 0.0, 2.0**-1040]
+
+
 def test_choices_do_not_tell_how_many_there_are() -> None:
     source = Script([1 << 60, 1 << 60, 0])
     with substituted(source):

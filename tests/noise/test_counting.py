@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy import stats
 
 from hubbub.noise import binomial, counting, entropy, hypergeometric
 from hubbub.noise.counting import _binomial_law, _hypergeometric, _rational_binomial
 from hubbub.noise.entropy import substituted
 from hubbub.noise.exact import Exact, exactly, exp_minus
+from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
 from tests.noise.sources import FALSE_ALARM, Script, follows
 
 TOP = (1 << 64) - 1
@@ -192,6 +194,60 @@ class TestEnvelope:
             assert abs(accept_low / 2**64 - math.exp(min(0.0, truth + lift))) < 1e-9
             assert accept_high - accept_low < 1 << 12
             assert truth + lift <= 1e-12
+            with mp.workprec(300):
+                ratio = mpf(mass.numerator) / mass.denominator * top.denominator / top.numerator
+                accept = ratio * (mp.exp(mpf(law.rate.numerator) / law.rate.denominator * step) if region == 2 else 1)
+                for bits in (8, 64):
+                    low, high = law._acceptance(k, region).bounds(bits)
+                    assert low <= accept * mpf(2) ** bits <= high
+
+    @pytest.mark.parametrize("loose_below_at_mode", [True, False])
+    @pytest.mark.parametrize("k", [150, 230])
+    def test_ratios_are_bracketed_however_loose_their_parts(
+        self, monkeypatch: pytest.MonkeyPatch, loose_below_at_mode: bool, k: int
+    ) -> None:
+        """The truth is put at either end of each part's bounds."""
+        law, loose = _binomial_law(600, Fraction(1, 3)).law, 1 << 60
+        at_mode = {offset + sign * law.mode for offset, sign in law.terms}
+
+        def widened(bounds: tuple[int, int], *, below: bool) -> tuple[int, int]:
+            return (bounds[0] - loose, bounds[1]) if below else (bounds[0], bounds[1] + loose)
+
+        def factorial(number: int, bits: int) -> tuple[int, int]:
+            return widened(log_factorial_bounds(number, bits), below=(number in at_mode) is loose_below_at_mode)
+
+        def odds(number: int, bits: int) -> tuple[int, int]:
+            below = (number == law.odds.numerator) is (loose_below_at_mode is (k > law.mode))
+            return widened(log_bounds(number, bits), below=below)
+
+        monkeypatch.setattr(counting, "log_factorial_bounds", factorial)
+        monkeypatch.setattr(counting, "log_bounds", odds)
+        low, high = law.log_ratio(k, 64)
+        with mp.workprec(300):
+            masses = [mpf(math.comb(600, at)) * mpf(2) ** -at for at in (k, law.mode)]
+            assert low <= mp.log(masses[0] / masses[1]) * mpf(2) ** 64 <= high
+
+    def test_falling_is_checked_up_to_both_ends(self) -> None:
+        """Three fair coins: P(0) = P(2) / 3 and P(3) = P(2) / 3, where 2 is the mode."""
+        law = _binomial_law(3, Fraction(1, 2)).law
+        assert (law.low, law.mode, law.high) == (0, 2, 3)
+        assert law.falls_below(-2, Fraction(54, 100))  # ln 3 = 1.0986
+        assert not law.falls_below(-2, Fraction(55, 100))
+        assert law.falls_below(1, Fraction(109, 100))
+        assert not law.falls_below(1, Fraction(110, 100))
+        assert law.falls_below(-3, Fraction(10**6))
+        assert law.falls_below(2, Fraction(10**6))
+
+    def test_proposals_at_the_edges_of_the_regions(self) -> None:
+        law = _binomial_law(600, Fraction(1, 3))
+        mode, width = law.law.mode, law.width
+        values = 2 * width - 1
+        shift = 64 - values.bit_length()
+        assert law.one(Script([0, 0, 0])) == mode - width
+        assert law.one(Script([TOP, 0, 0])) == mode + width
+        assert law.one(Script([1 << 63, 0, 0])) == mode - width + 1
+        assert law.one(Script([1 << 63, values - 1 << shift, 0])) == mode + width - 1
+        assert law.one(Script([1 << 63, values << shift, width - 1 << shift, 0])) == mode
 
     def test_its_regions(self) -> None:
         """Left, middle and right, with the weights of the envelope."""

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from hubbub.errors import CapacityError
-from hubbub.noise import cumulative, discrete, discrete_gaussian, discrete_laplace, geometric
+from hubbub.noise import cumulative, discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
 from hubbub.noise.entropy import substituted
 from hubbub.noise.exact import exp_minus_bounds
 from hubbub.noise.table import Table
@@ -255,6 +255,41 @@ def test_where_the_tables_change() -> None:
     assert len(discrete.geometric_sampler(Fraction(1, 32)).digits) == 0
     assert len(discrete.geometric_sampler(Fraction(1, 33)).digits) == 1
     assert len(discrete.geometric_sampler(Fraction(1, 1 << 60)).digits) == 6
+
+
+def test_every_table_has_one_value_more_than_thresholds() -> None:
+    laplace, gaussian = discrete._laplace(Fraction(3)), discrete._gaussian(Fraction(3))
+    wide = discrete._gaussian(Fraction(40))
+    assert isinstance(laplace, discrete._Signed)
+    assert isinstance(gaussian, discrete._Signed)
+    assert isinstance(wide, discrete._WideGaussian)
+    open_ended = discrete.geometric_sampler(Fraction(1, 40))
+    for table, reach in ((laplace.table, laplace.reach), (gaussian.table, gaussian.reach)):
+        assert sorted(table.values.tolist()) == list(range(1 - reach, reach + 1))
+        assert len(table.values) == len(table._first_list) + 1
+    for table, reach in ((wide.top, wide.reach), (open_ended.top, open_ended.reach)):
+        assert table.values.tolist() == list(range(reach + 1))
+        assert len(table.values) == len(table._first_list) + 1
+    assert [len(digit.values) for digit in open_ended.digits] == [1024]
+
+
+class TestTruncated:
+    def test_law(self) -> None:
+        drawn = truncated_laplace(scale=2, reach=3, size=200_000)
+        mass = laplace_mass(2.0, range(-3, 4))
+        assert follows(drawn, range(-3, 4), mass / mass.sum())
+        assert set(drawn.tolist()) == set(range(-3, 4))
+
+    def test_the_reach_itself_is_kept_and_what_lies_beyond_is_drawn_again(self) -> None:
+        law = discrete._laplace(Fraction(1))
+        assert isinstance(law, discrete._Signed)
+        edges = [0, *law.table._first_list]
+        word = {cumulative.signed(at): (edges[at] + edges[at + 1]) // 2 for at in range(7)}
+        source = Script([word[value] for value in (2, -2, 3, 0, -3, 3, -2, 2)])
+        with substituted(source):
+            assert truncated_laplace(scale=1, reach=2, size=5).tolist() == [2, -2, 2, 0, -2]
+        assert source.left == 0
+        assert source.kinds == [("truncated-laplace", {"scale": 1, "reach": 2})]
 
 
 def test_draws_are_announced_with_their_public_parameters() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from hubbub.noise import exact
 from hubbub.noise.exact import Exact, Uniform, exactly, exp_minus, exp_minus_bounds, fresh_uniform, log2_floor
 from tests.noise.sources import Script
 
@@ -61,6 +62,28 @@ def test_exp_minus_is_bracketed_anywhere(x: Fraction, precision: int) -> None:
     with mp.workprec(1200):
         truth = mp.exp(-real(x))
     brackets(exp_minus_bounds(x, precision), truth, precision, width=2)
+
+
+@pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2, 3), Fraction(10, 7), Fraction(1, 10**40)])
+def test_the_series_is_summed_on_both_sides_of_the_exponent(
+    exponent: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own margin would hide a lower bound that is taken at too small an exponent."""
+    summed = []
+    series = exact._taylor_exp_minus
+
+    def watched(scaled: int, wide: int) -> tuple[int, int]:
+        summed.append((scaled, wide))
+        return series(scaled, wide)
+
+    monkeypatch.setattr(exact, "_taylor_exp_minus", watched)
+    exp_minus_bounds.__wrapped__(exponent, 64)
+    (above, wide), (below, _) = summed
+    halvings = (wide - 64 - 16) // 2
+    assert below <= exponent * (1 << wide - halvings) <= above == below + 1
+    for scaled in (below, above):
+        low, high = series(scaled, wide)
+        assert low <= mp.exp(-mpf(scaled) / mpf(2) ** wide) * mpf(2) ** wide <= high
 
 
 def test_exp_minus_of_zero_is_one() -> None:

@@ -104,6 +104,21 @@ def test_digits() -> None:
     refused(lambda: noise.uniform_digits(-1, 5), "count")
 
 
+def test_keys_that_are_not_counted() -> None:
+    for bad in (*NOT_NUMBERS, *NOT_POSITIVE):
+        refused(lambda bad=bad: noise.truncated_laplace(scale=bad, reach=3, size=1), "scale")  # type: ignore[misc]
+        refused(lambda bad=bad: noise.laplace_for_each(scale=bad, size=1), "scale")  # type: ignore[misc]
+        refused(lambda bad=bad: noise.gaussian_for_each(sigma=bad, size=1), "sigma")  # type: ignore[misc]
+    for bad in NOT_WHOLE:
+        refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=bad, size=1), "reach")  # type: ignore[misc]
+        refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=3, size=bad), "size")  # type: ignore[misc]
+        refused(lambda bad=bad: noise.laplace_for_each(scale=1, size=bad), "size")  # type: ignore[misc]
+        refused(lambda bad=bad: noise.gaussian_for_each(sigma=1, size=bad), "size")  # type: ignore[misc]
+    refused(lambda: noise.truncated_laplace(scale=1, reach=0, size=1), "reach")
+    with substituted(Script([0])):
+        assert noise.truncated_laplace(scale=1, reach=1, size=1).tolist() == [0]
+
+
 BAD_VECTORS: list[Any] = [[], 5, [[1, 2]], [0.5, 1], ["1"], [None], [math.nan, 1.0], np.array([1.0]), [True, 0.5]]
 
 

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from mpmath import mp, mpf
 from scipy import special
@@ -125,3 +126,16 @@ def test_gaussian_tail_at_and_below_zero() -> None:
         assert laws.gaussian_tail(-2, sigma) == pytest.approx(1 - laws.gaussian_tail(3, sigma))
     assert laws.gaussian_tail(1, Fraction(10**5)) == pytest.approx(0.5, abs=1e-5)
     assert laws.gaussian_tail(10**5, Fraction(10**5)) == pytest.approx(0.158655, abs=1e-5)
+
+
+@pytest.mark.parametrize("in_sigmas", [1, 4, 8])
+def test_gaussian_tail_is_summed_up_to_the_limit(in_sigmas: int) -> None:
+    """There the normal law is already off by up to 2e-7 of the tail, more than the room left for rounding up."""
+    sigma = laws.SUMMED_SIGMA
+    k = in_sigmas * sigma
+    steps = np.arange(k, k + 15 * sigma, dtype=np.float64)
+    truth = math.fsum(np.exp(-(steps**2) / (2 * sigma**2))) / (math.sqrt(2 * math.pi) * sigma)
+    assert laws.gaussian_tail(k, Fraction(sigma)) == pytest.approx(truth, rel=1e-10)
+    assert truth * (1 + 1e-10) < laws.gaussian_tail_rounded_up(k, Fraction(sigma)) < truth * (1 + 1e-8)
+    beyond = Fraction(sigma + 1)
+    assert laws.gaussian_tail(k, beyond) == float(special.ndtr(-(k - 0.5) / float(beyond)))

@@ -62,6 +62,30 @@ def test_constants(wide: int) -> None:
     brackets(logarithm._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
 
 
+@pytest.mark.parametrize("wide", [6, 16, 64, 200])
+def test_series_bracket_by_themselves(wide: int) -> None:
+    """Guard bits would hide a bound that lies a few units on the wrong side."""
+    for numerator, denominator in ((0, 1), (1, 3), (1, 5), (2, 7), (1, 1000)):
+        bounds = logarithm._artanh_bounds(numerator, denominator, wide)
+        brackets(bounds, mp.atanh(mpf(numerator) / denominator), wide, width=4 * wide + 4)
+    for inverse in (5, 239):
+        bounds = logarithm._artan_bounds(inverse, wide)
+        brackets(bounds, mp.atan(mpf(1) / inverse), wide, width=4 * wide + 4)
+
+
+def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(n + 1/2) ln n is half a whole number of units: where that is odd, the bounds are one unit further apart."""
+    number, bits = 1024, 64
+    monkeypatch.setattr(logarithm, "_GUARD", -number.bit_length())
+    monkeypatch.setattr(logarithm, "_log_root_two_pi", lambda wide: (0, 0))
+    width = {}
+    for units in (1 << 40, (1 << 40) + 1):
+        monkeypatch.setattr(logarithm, "log_bounds", lambda number, wide, units=units: (units, units))
+        low, high = log_factorial_bounds.__wrapped__(number, bits)
+        width[units & 1] = high - low
+    assert width[1] == width[0] + 1
+
+
 def test_bernoulli_numbers() -> None:
     from fractions import Fraction
 

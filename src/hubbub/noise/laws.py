@@ -55,7 +55,7 @@ def laplace_mean_maximum(count: int, scale: Fraction) -> float:
     rate = float(1 / scale)
     steps = math.ceil((math.log(count) + 45) / rate) + 2
     tails = 2 * np.exp(-rate * np.arange(1, steps + 1)) / (1 + math.exp(-rate))
-    return float(-np.expm1(count * np.log1p(-np.minimum(tails, 1 - 1e-16))).sum())
+    return float(-np.expm1(count * np.log1p(-tails)).sum())
 
 
 def gaussian_log_mass(k: int, sigma: Fraction) -> float:

@@ -1,12 +1,13 @@
 """Mechanisms: frozen, calibrated, each with its claim and the proof of it in its docstring."""
 
 from hubbub.mechanisms.base import Mechanism, Needs
-from hubbub.mechanisms.gaussian import Gaussian, GridGaussian
+from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.interval import IntervalExponential
 from hubbub.mechanisms.keys import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold, select_keys
-from hubbub.mechanisms.laplace import Geometric, Laplace, TruncatedGeometric
+from hubbub.mechanisms.laplace import Geometric, TruncatedGeometric
 from hubbub.mechanisms.quantile import Quantile
 from hubbub.mechanisms.quantiles import Quantiles
+from hubbub.mechanisms.reals import GridGaussian, Laplace
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.threshold import GaussianThreshold, LaplaceThreshold

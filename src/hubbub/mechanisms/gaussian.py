@@ -3,20 +3,19 @@
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from hubbub import noise
 from hubbub.mechanisms.base import Array, Needs, settle
-from hubbub.mechanisms.integers import as_integers, exact_sum, off_grid, on_grid
+from hubbub.mechanisms.integers import as_integers, exact_sum
 from hubbub.mechanisms.laplace import each_of
 from hubbub.noise import laws
 from hubbub.parameters import Real, positive, whole
 from hubbub.privacy import calibrate
 from hubbub.privacy.event import DiscreteGaussianEvent
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.rounding import sqrt_up
 from hubbub.privacy.sensitivity import Norm
 
 
@@ -108,61 +107,3 @@ class Gaussian:
     def standard_deviation(self) -> float:
         """The standard deviation of one coordinate's noise."""
         return math.sqrt(laws.gaussian_variance(self.sigma))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridGaussian:
-    """Reals on a declared grid plus discrete Gaussian noise in whole steps of it. NaN and infinities count as 0.
-
-    Privacy:
-        Claim: Zcdp(rho) for real vectors with ‖x - x'‖₂ <= sensitivity that differ in at most ``coordinates`` places.
-        Proof: rounding moves each of the differing coordinates by less than one step against the other, so in steps the
-            L2 distance is at most sensitivity/grid + √coordinates; the rest is Gaussian with that sensitivity.
-        Needs: Gaussian; the grid is public.
-        Ref: Canonne, Kamath, Steinke 2020.
-    """
-
-    rho: Fraction
-    sensitivity: Fraction
-    grid: Fraction = Fraction(1)
-    coordinates: int = 1
-    neighbors: Neighbors = Neighbors.ADD_REMOVE
-    steps: Gaussian = field(init=False, repr=False, compare=False)
-    """The same mechanism, in steps of the grid."""
-
-    def __post_init__(self) -> None:
-        settle(self, **{name: positive(name, getattr(self, name)) for name in ("rho", "sensitivity", "grid")})
-        many = whole("coordinates", self.coordinates, least=1)
-        moved = self.sensitivity / self.grid
-        grown = Fraction(math.ceil(moved)) if many == 1 else moved + sqrt_up(Fraction(many))
-        settle(self, steps=Gaussian.at_rho(rho=self.rho, sensitivity_squared=grown**2, neighbors=self.neighbors))
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(
-            norm=Norm.L2,
-            sensitivity=self.sensitivity**2,
-            neighbors=self.neighbors,
-            integers=False,
-            coordinates=self.coordinates,
-        )
-
-    @property
-    def event(self) -> DiscreteGaussianEvent:
-        return self.steps.event
-
-    def draw(self, value: Real | Array) -> Any:
-        return off_grid(self.steps.draw(on_grid(value, self.grid)), self.grid)
-
-    def repeat(self, value: Real, *, times: int) -> Array:
-        rounded = on_grid(value, self.grid)
-        return np.asarray(off_grid(self.steps.repeat(int(rounded), times=times), self.grid))
-
-    def log_mass(self, value: Real, output: Real) -> float:
-        multiple = Fraction(output) / self.grid
-        if multiple.denominator != 1:
-            return -math.inf
-        return self.steps.log_mass(int(on_grid(value, self.grid)), int(multiple))
-
-    def error(self, *, beta: float, dimension: int = 1) -> float:
-        return float((self.steps.error(beta=beta, dimension=dimension) + Fraction(1, 2)) * self.grid)

@@ -1,4 +1,4 @@
-"""Two-sided geometric noise: on integers, on integers with fixed ends, and on a declared grid of reals."""
+"""Two-sided geometric noise on integers, and on integers with fixed ends."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ import numpy as np
 
 from hubbub import noise
 from hubbub.mechanisms.base import Array, Needs, settle
-from hubbub.mechanisms.integers import as_integers, exact_sum, grown_sensitivity, off_grid, on_grid
+from hubbub.mechanisms.integers import as_integers, exact_sum
 from hubbub.noise import laws
-from hubbub.parameters import Real, positive, probability, whole
+from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.event import DiscreteLaplaceEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
@@ -137,67 +137,6 @@ class TruncatedGeometric:
         if isinstance(value, int):
             return min(max(value, self.low), self.high)
         return np.minimum(np.maximum(value, self.low), self.high)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace:
-    """Reals on a declared grid plus geometric noise in whole steps of it.
-
-    The value is rounded to the grid first, which may move neighbours apart: with ``coordinates`` changed coordinates by
-    up to that many steps less one, and the sensitivity grows accordingly. NaN and infinities count as 0: a mechanism
-    never raises because of the data. ``error(beta)`` is in the units of the value and includes the rounding.
-
-    Privacy:
-        Claim: Pure(epsilon) for real vectors with ‖x - x'‖₁ <= sensitivity that differ in at most ``coordinates``
-            places.
-        Proof: rounded to whole steps, the vectors differ by at most ``steps`` in L1 (integers.grown_sensitivity); the
-            rest is Geometric with that sensitivity, and scaling back is post-processing.
-        Needs: Geometric; the grid is public.
-        Ref: Mironov 2012 for why no float is ever added to a float here.
-    """
-
-    epsilon: Fraction
-    sensitivity: Fraction
-    grid: Fraction = Fraction(1)
-    coordinates: int = 1
-    neighbors: Neighbors = Neighbors.ADD_REMOVE
-    steps: Geometric = field(init=False, repr=False, compare=False)
-    """The same mechanism, in steps of the grid."""
-
-    def __post_init__(self) -> None:
-        settle(self, **{name: positive(name, getattr(self, name)) for name in ("epsilon", "sensitivity", "grid")})
-        moved = grown_sensitivity(self.sensitivity, self.grid, whole("coordinates", self.coordinates, least=1))
-        settle(self, steps=Geometric(epsilon=self.epsilon, sensitivity=moved, neighbors=self.neighbors))
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(
-            norm=Norm.L1,
-            sensitivity=self.sensitivity,
-            neighbors=self.neighbors,
-            integers=False,
-            coordinates=self.coordinates,
-        )
-
-    @property
-    def event(self) -> DiscreteLaplaceEvent:
-        return self.steps.event
-
-    def draw(self, value: Real | Array) -> Any:
-        return off_grid(self.steps.draw(on_grid(value, self.grid)), self.grid)
-
-    def repeat(self, value: Real, *, times: int) -> Array:
-        rounded = on_grid(value, self.grid)
-        return np.asarray(off_grid(self.steps.repeat(int(rounded), times=times), self.grid))
-
-    def log_mass(self, value: Real, output: Real) -> float:
-        multiple = Fraction(output) / self.grid
-        if multiple.denominator != 1:
-            return -math.inf
-        return self.steps.log_mass(int(on_grid(value, self.grid)), int(multiple))
-
-    def error(self, *, beta: float, dimension: int = 1) -> float:
-        return float((self.steps.error(beta=beta, dimension=dimension) + Fraction(1, 2)) * self.grid)
 
 
 def each_of(beta: float, dimension: int) -> float:

@@ -78,7 +78,7 @@ def subject(**changed: Any) -> Any:
     return replace(Subject(mechanism=Response(1.0, PURE), twin=Response(1.25, PURE)), **changed)
 
 
-def failing(check: Callable[[Any], str], specimen: Any, words: str) -> None:
+def expect_failing(check: Callable[[Any], str], specimen: Any, words: str) -> None:
     with pytest.raises(ConformanceError, match=words) as caught:
         check(specimen)
     assert str(caught.value).startswith("[not-conforming] subject: ")
@@ -135,23 +135,25 @@ class Elsewhere(Response):
     ],
 )
 def test_a_claim_must_be_stated_by_the_class_itself(kind: type[Response], words: str) -> None:
-    failing(conformance.check_statement, subject(mechanism=kind(1.0, PURE)), words)
+    expect_failing(conformance.check_statement, subject(mechanism=kind(1.0, PURE)), words)
 
 
 @pytest.mark.parametrize("wrong", [1e-6, -2e-6])
 def test_masses_that_do_not_add_up(wrong: float) -> None:
-    failing(conformance.check_mass, subject(mechanism=Response(1.0, PURE, mass_error=wrong)), "add up to")
-    failing(conformance.check_mass, subject(twin=Response(1.25, PURE, mass_error=wrong)), "add up to")
+    expect_failing(conformance.check_mass, subject(mechanism=Response(1.0, PURE, mass_error=wrong)), "add up to")
+    expect_failing(conformance.check_mass, subject(twin=Response(1.25, PURE, mass_error=wrong)), "add up to")
 
 
 def test_a_claim_that_is_broken_by_a_hair() -> None:
-    failing(conformance.check_ratio, subject(mechanism=Response(1.0 + 2e-9, PURE)), "the claim is broken: exact loss 1")
+    expect_failing(
+        conformance.check_ratio, subject(mechanism=Response(1.0 + 2e-9, PURE)), "the claim is broken: exact loss 1"
+    )
     assert conformance.check_ratio(subject(mechanism=Response(1.0 + 5e-10, PURE)))
 
 
 def test_a_pair_that_is_not_the_worst() -> None:
     timid = Response(0.85, replace(PURE, rho=None))
-    failing(conformance.check_ratio, subject(mechanism=timid), "not the worst one")
+    expect_failing(conformance.check_ratio, subject(mechanism=timid), "not the worst one")
     assert conformance.check_ratio(subject(mechanism=timid, loose=True))
     assert conformance.check_ratio(subject(mechanism=replace(timid, epsilon=0.91)))
 
@@ -160,11 +162,11 @@ def test_a_zcdp_claim_is_held_at_every_order() -> None:
     tight = Fraction(math.tanh(0.5)).limit_denominator(10**6) + Fraction(1, 10**5)
     assert conformance.check_ratio(subject(mechanism=Response(1.0, Claimed(epsilon=Fraction(1), rho=tight))))
     low = Claimed(epsilon=Fraction(1), rho=Fraction(4, 10))
-    failing(conformance.check_ratio, subject(mechanism=Response(1.0, low)), "αρ = .* at α = ")
+    expect_failing(conformance.check_ratio, subject(mechanism=Response(1.0, low)), "αρ = .* at α = ")
 
 
 def test_an_event_that_claims_nothing() -> None:
-    failing(conformance.check_ratio, subject(mechanism=Response(1.0, Claimed())), "claims neither")
+    expect_failing(conformance.check_ratio, subject(mechanism=Response(1.0, Claimed())), "claims neither")
 
 
 def test_a_failure_mass_is_a_hockey_stick_sum() -> None:
@@ -173,20 +175,20 @@ def test_a_failure_mass_is_a_hockey_stick_sum() -> None:
     good = Claimed(epsilon=Fraction(1, 2), failure=exact)
     assert "0.287649" in conformance.check_ratio(subject(mechanism=Response(1.0, good)))
     greedy = replace(good, failure=exact - Fraction(1, 10**8))
-    failing(conformance.check_ratio, subject(mechanism=Response(1.0, greedy)), "claim is broken: .* at δ = ")
+    expect_failing(conformance.check_ratio, subject(mechanism=Response(1.0, greedy)), "claim is broken: .* at δ = ")
     both = Claimed(rho=Fraction(1, 100), failure=Fraction(1, 100))
-    failing(conformance.check_ratio, subject(mechanism=Response(1.0, both)), "claim is broken: .* δ = ")
+    expect_failing(conformance.check_ratio, subject(mechanism=Response(1.0, both)), "claim is broken: .* δ = ")
 
 
 @pytest.mark.parametrize("bias", [0.003, -0.003])
 def test_a_biased_sampler(bias: float) -> None:
-    failing(
+    expect_failing(
         conformance.check_law, subject(mechanism=Response(1.0, PURE, bias=bias)), "1000000 answers by repeat do not"
     )
 
 
 def test_a_draw_that_is_not_what_repeat_is() -> None:
-    failing(
+    expect_failing(
         conformance.check_law, subject(mechanism=Response(1.0, PURE, draw_bias=0.1)), "10000 answers by draw do not"
     )
 
@@ -206,7 +208,7 @@ class Short(Response):
 
 
 def test_answers_that_are_missing() -> None:
-    failing(conformance.check_law, subject(mechanism=Short(1.0, PURE)), "999999 answers instead of 1000000")
+    expect_failing(conformance.check_law, subject(mechanism=Short(1.0, PURE)), "999999 answers instead of 1000000")
 
 
 def test_draws_that_lose_more_than_the_masses_say() -> None:
@@ -218,13 +220,13 @@ def test_draws_that_lose_more_than_the_masses_say() -> None:
 def test_a_twin_that_is_not_caught() -> None:
     """Its masses say 1.25; its draws are honest."""
     sheep = Response(1.25, PURE, bias=1 / (1 + math.exp(-1.0)) - 1 / (1 + math.exp(-1.25)))
-    failing(conformance.check_twin, subject(twin=sheep), "does not see that the twin breaks the claim ε = 1")
+    expect_failing(conformance.check_twin, subject(twin=sheep), "does not see that the twin breaks the claim ε = 1")
 
 
 @pytest.mark.parametrize("twin", [1.0, 1.23, 1.27, 2.0])
 def test_a_twin_loses_a_quarter_more_and_not_anything_else(twin: float) -> None:
     words = "the twin loses only" if twin < 1.25 else "is what an audit has to see"
-    failing(conformance.check_twin, subject(twin=Response(twin, PURE)), words)
+    expect_failing(conformance.check_twin, subject(twin=Response(twin, PURE)), words)
 
 
 def test_a_loose_claim_may_need_more_of_its_twin() -> None:
@@ -237,7 +239,7 @@ def test_an_audit_gets_the_draws_it_needs_or_says_so() -> None:
     assert conformance.trial_of(small).samples == 30_000
     assert conformance.check_twin(small)
     tiny = subject(mechanism=Response(0.1, tenth), twin=Response(0.125, tenth), large=False)
-    failing(conformance.check_twin, tiny, "more than 400000")
+    expect_failing(conformance.check_twin, tiny, "more than 400000")
 
 
 def test_a_claim_with_a_failure_mass_is_tried_in_delta() -> None:

@@ -105,13 +105,13 @@ class TestFailsClosed:
         def fail(count: int) -> bytes:
             raise error
 
-        self.refuses(monkeypatch, fail)
+        self.expect_refusal(monkeypatch, fail)
 
     @pytest.mark.parametrize("raw", [b"", b"\x01" * 31, b"\x01" * 33, bytes(32)])
     def test_short_long_or_all_zero(self, monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
-        self.refuses(monkeypatch, lambda count: raw)
+        self.expect_refusal(monkeypatch, lambda count: raw)
 
-    def refuses(self, monkeypatch: pytest.MonkeyPatch, urandom: Callable[[int], bytes]) -> None:
+    def expect_refusal(self, monkeypatch: pytest.MonkeyPatch, urandom: Callable[[int], bytes]) -> None:
         monkeypatch.setattr(os, "urandom", urandom)
         source = SystemSource()
         with substituted(source):

@@ -26,7 +26,7 @@ def real(x: Fraction) -> Any:
     return mpf(x.numerator) / x.denominator
 
 
-def brackets(bounds: tuple[int, int], truth: Any, precision: int, *, width: int) -> None:
+def check_brackets(bounds: tuple[int, int], truth: Any, precision: int, *, width: int) -> None:
     low, high = bounds
     with mp.workprec(1200):
         assert low <= truth * mpf(2) ** precision <= high
@@ -54,14 +54,14 @@ def brackets(bounds: tuple[int, int], truth: Any, precision: int, *, width: int)
 )
 @pytest.mark.parametrize("precision", [1, 64, 128, 192, 640])
 def test_exp_minus_is_bracketed_tightly(exponent: Fraction, precision: int) -> None:
-    brackets(exp_minus_bounds(exponent, precision), mp.exp(-real(exponent)), precision, width=2)
+    check_brackets(exp_minus_bounds(exponent, precision), mp.exp(-real(exponent)), precision, width=2)
 
 
 @given(x=rationals, precision=bits)
 def test_exp_minus_is_bracketed_anywhere(x: Fraction, precision: int) -> None:
     with mp.workprec(1200):
         truth = mp.exp(-real(x))
-    brackets(exp_minus_bounds(x, precision), truth, precision, width=2)
+    check_brackets(exp_minus_bounds(x, precision), truth, precision, width=2)
 
 
 @pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2, 3), Fraction(10, 7), Fraction(1, 10**40)])
@@ -100,14 +100,14 @@ def test_exp_minus_far_out_is_not_zero_for_ever() -> None:
 def test_arithmetic_brackets(a: Fraction, b: Fraction, precision: int) -> None:
     one, two = exactly(a), exactly(b)
     room = 4 + int(a + b)
-    brackets(one.bounds(precision), real(a), precision, width=1)
-    brackets((one + two).bounds(precision), real(a + b), precision, width=2)
-    brackets((one * two).bounds(precision), real(a * b), precision, width=room)
+    check_brackets(one.bounds(precision), real(a), precision, width=1)
+    check_brackets((one + two).bounds(precision), real(a + b), precision, width=2)
+    check_brackets((one * two).bounds(precision), real(a * b), precision, width=room)
 
 
 @given(a=rationals, b=st.fractions(min_value=Fraction(1, 1000), max_value=50, max_denominator=10**6), precision=bits)
 def test_quotients_bracket(a: Fraction, b: Fraction, precision: int) -> None:
-    brackets(
+    check_brackets(
         (exactly(a) / exactly(b)).bounds(precision), real(a / b), precision, width=4 + int((a + 1) / b / b / 64 + a / b)
     )
 
@@ -123,7 +123,7 @@ def test_quotient_by_a_number_that_looks_like_zero_at_first() -> None:
 def test_complements_bracket_and_stay_non_negative(x: Fraction, precision: int) -> None:
     with mp.workprec(1200):
         truth = 1 - mp.exp(-real(x))
-    brackets(exp_minus(x).complement().bounds(precision), truth, precision, width=2)
+    check_brackets(exp_minus(x).complement().bounds(precision), truth, precision, width=2)
 
 
 def test_complement_is_never_below_zero() -> None:

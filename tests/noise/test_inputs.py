@@ -26,7 +26,7 @@ def _nothing_is_drawn() -> Iterator[None]:
         yield
 
 
-def refused(call: Callable[[], Any], name: str) -> None:
+def expect_refused(call: Callable[[], Any], name: str) -> None:
     with pytest.raises(ParameterError) as caught:
         call()
     message = str(caught.value)
@@ -41,9 +41,9 @@ def refused(call: Callable[[], Any], name: str) -> None:
 )
 def test_scales(bad: Any) -> None:
     for size in (None, 3):
-        refused(lambda size=size: noise.geometric(scale=bad, size=size), "scale")  # type: ignore[misc]
-        refused(lambda size=size: noise.discrete_laplace(scale=bad, size=size), "scale")  # type: ignore[misc]
-        refused(lambda size=size: noise.discrete_gaussian(sigma=bad, size=size), "sigma")  # type: ignore[misc]
+        expect_refused(lambda size=size: noise.geometric(scale=bad, size=size), "scale")  # type: ignore[misc]
+        expect_refused(lambda size=size: noise.discrete_laplace(scale=bad, size=size), "scale")  # type: ignore[misc]
+        expect_refused(lambda size=size: noise.discrete_gaussian(sigma=bad, size=size), "sigma")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1 << 20), 2.0**-20, 1 << 60, 2.0**60, np.float32(2), np.int64(5)])
@@ -68,53 +68,53 @@ def test_sizes(bad: Any) -> None:
         lambda: noise.binomial(n=5, p=0.5, size=bad),
         lambda: noise.hypergeometric(population=5, marked=2, draws=2, size=bad),
     ):
-        refused(call, "size")
+        expect_refused(call, "size")
 
 
 @pytest.mark.parametrize("bad", [*NOT_NUMBERS, -1, 1.0000001, Fraction(-1, 10**9), Fraction(10**9 + 1, 10**9)])
 def test_probabilities(bad: Any) -> None:
-    refused(lambda: noise.bernoulli(bad), "p")
-    refused(lambda: noise.bernoulli(bad, size=2), "p")
-    refused(lambda: noise.binomial(n=5, p=bad), "p")
+    expect_refused(lambda: noise.bernoulli(bad), "p")
+    expect_refused(lambda: noise.bernoulli(bad, size=2), "p")
+    expect_refused(lambda: noise.binomial(n=5, p=bad), "p")
 
 
 def test_exact_probabilities_above_one() -> None:
-    refused(lambda: noise.bernoulli(exactly(Fraction(3, 2))), "p")
-    refused(lambda: noise.binomial(n=5, p=exactly(2)), "p")
+    expect_refused(lambda: noise.bernoulli(exactly(Fraction(3, 2))), "p")
+    expect_refused(lambda: noise.binomial(n=5, p=exactly(2)), "p")
     with substituted(Script([(1 << 64) - 1])):
         assert noise.bernoulli(exactly(1))
 
 
 @pytest.mark.parametrize("bad", [*NOT_NUMBERS, -1, -1e-9])
 def test_exponents_and_rates(bad: Any) -> None:
-    refused(lambda: noise.bernoulli_exp(bad), "x")
-    refused(lambda: noise.choice(levels=LEVELS, rate=bad), "rate")
-    refused(lambda: noise.race(levels=LEVELS, rate=bad), "rate")
+    expect_refused(lambda: noise.bernoulli_exp(bad), "x")
+    expect_refused(lambda: noise.choice(levels=LEVELS, rate=bad), "rate")
+    expect_refused(lambda: noise.race(levels=LEVELS, rate=bad), "rate")
 
 
 @pytest.mark.parametrize("bad", [*NOT_WHOLE, 0])
 def test_ranges(bad: Any) -> None:
-    refused(lambda: noise.uniform_below(bad), "n")
-    refused(lambda: noise.uniform_within(bad), "width")
-    refused(lambda: noise.uniform_digits(3, bad), "width")
+    expect_refused(lambda: noise.uniform_below(bad), "n")
+    expect_refused(lambda: noise.uniform_within(bad), "width")
+    expect_refused(lambda: noise.uniform_digits(3, bad), "width")
 
 
 def test_digits() -> None:
-    refused(lambda: noise.uniform_digits(3, 64), "width")
-    refused(lambda: noise.uniform_digits(-1, 5), "count")
+    expect_refused(lambda: noise.uniform_digits(3, 64), "width")
+    expect_refused(lambda: noise.uniform_digits(-1, 5), "count")
 
 
 def test_keys_that_are_not_counted() -> None:
     for bad in (*NOT_NUMBERS, *NOT_POSITIVE):
-        refused(lambda bad=bad: noise.truncated_laplace(scale=bad, reach=3, size=1), "scale")  # type: ignore[misc]
-        refused(lambda bad=bad: noise.laplace_for_each(scale=bad, size=1), "scale")  # type: ignore[misc]
-        refused(lambda bad=bad: noise.gaussian_for_each(sigma=bad, size=1), "sigma")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.truncated_laplace(scale=bad, reach=3, size=1), "scale")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.laplace_for_each(scale=bad, size=1), "scale")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.gaussian_for_each(sigma=bad, size=1), "sigma")  # type: ignore[misc]
     for bad in NOT_WHOLE:
-        refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=bad, size=1), "reach")  # type: ignore[misc]
-        refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=3, size=bad), "size")  # type: ignore[misc]
-        refused(lambda bad=bad: noise.laplace_for_each(scale=1, size=bad), "size")  # type: ignore[misc]
-        refused(lambda bad=bad: noise.gaussian_for_each(sigma=1, size=bad), "size")  # type: ignore[misc]
-    refused(lambda: noise.truncated_laplace(scale=1, reach=0, size=1), "reach")
+        expect_refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=bad, size=1), "reach")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.truncated_laplace(scale=1, reach=3, size=bad), "size")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.laplace_for_each(scale=1, size=bad), "size")  # type: ignore[misc]
+        expect_refused(lambda bad=bad: noise.gaussian_for_each(sigma=1, size=bad), "size")  # type: ignore[misc]
+    expect_refused(lambda: noise.truncated_laplace(scale=1, reach=0, size=1), "reach")
     with substituted(Script([0])):
         assert noise.truncated_laplace(scale=1, reach=1, size=1).tolist() == [0]
 
@@ -124,13 +124,13 @@ BAD_VECTORS: list[Any] = [[], 5, [[1, 2]], [0.5, 1], ["1"], [None], [math.nan, 1
 
 @pytest.mark.parametrize("bad", BAD_VECTORS)
 def test_levels(bad: Any) -> None:
-    refused(lambda: noise.choice(levels=bad, rate=1), "levels")
-    refused(lambda: noise.race(levels=bad, rate=1), "levels")
+    expect_refused(lambda: noise.choice(levels=bad, rate=1), "levels")
+    expect_refused(lambda: noise.race(levels=bad, rate=1), "levels")
 
 
 @pytest.mark.parametrize("bad", [*BAD_VECTORS, [0, 0], [1], [1, 2, 3], [-1, 2], [1 << 256, 1]])
 def test_counts(bad: Any) -> None:
-    refused(lambda: noise.choice(levels=LEVELS, rate=1, counts=bad), "counts")
+    expect_refused(lambda: noise.choice(levels=LEVELS, rate=1, counts=bad), "counts")
 
 
 def test_counts_up_to_the_limit() -> None:
@@ -140,12 +140,12 @@ def test_counts_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("bad", NOT_WHOLE)
 def test_populations(bad: Any) -> None:
-    refused(lambda: noise.binomial(n=bad, p=0.5), "n")
-    refused(lambda: noise.hypergeometric(population=bad, marked=0, draws=0), "population")
-    refused(lambda: noise.hypergeometric(population=5, marked=bad, draws=0), "marked")
-    refused(lambda: noise.hypergeometric(population=5, marked=0, draws=bad), "draws")
+    expect_refused(lambda: noise.binomial(n=bad, p=0.5), "n")
+    expect_refused(lambda: noise.hypergeometric(population=bad, marked=0, draws=0), "population")
+    expect_refused(lambda: noise.hypergeometric(population=5, marked=bad, draws=0), "marked")
+    expect_refused(lambda: noise.hypergeometric(population=5, marked=0, draws=bad), "draws")
 
 
 def test_more_marked_or_drawn_than_there_are() -> None:
-    refused(lambda: noise.hypergeometric(population=5, marked=6, draws=1), "marked")
-    refused(lambda: noise.hypergeometric(population=5, marked=1, draws=6), "draws")
+    expect_refused(lambda: noise.hypergeometric(population=5, marked=6, draws=1), "marked")
+    expect_refused(lambda: noise.hypergeometric(population=5, marked=1, draws=6), "draws")

@@ -17,7 +17,7 @@ def _precise() -> Any:
         yield
 
 
-def brackets(bounds: tuple[int, int], truth: Any, bits: int, *, width: int) -> None:
+def check_brackets(bounds: tuple[int, int], truth: Any, bits: int, *, width: int) -> None:
     low, high = bounds
     scaled = truth * mpf(2) ** bits
     assert low <= scaled <= high
@@ -29,13 +29,13 @@ def brackets(bounds: tuple[int, int], truth: Any, bits: int, *, width: int) -> N
 )
 @pytest.mark.parametrize("bits", [8, 64, 192, 640])
 def test_logarithm(number: int, bits: int) -> None:
-    brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
+    check_brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
 
 
 @given(number=st.integers(min_value=1, max_value=2**300), bits=st.integers(min_value=1, max_value=300))
 def test_logarithm_anywhere(number: int, bits: int) -> None:
     with mp.workprec(1500):
-        brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
+        check_brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_logarithm_anywhere(number: int, bits: int) -> None:
 )
 @pytest.mark.parametrize("bits", [64, 128, 256, 600])
 def test_log_factorial(number: int, bits: int) -> None:
-    brackets(log_factorial_bounds(number, bits), mp.loggamma(mpf(number) + 1), bits, width=2)
+    check_brackets(log_factorial_bounds(number, bits), mp.loggamma(mpf(number) + 1), bits, width=2)
 
 
 def test_stirling_agrees_with_the_product_where_both_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,15 +51,15 @@ def test_stirling_agrees_with_the_product_where_both_work(monkeypatch: pytest.Mo
     monkeypatch.setattr(logarithm, "SMALL_FACTORIAL", 40)
     try:
         for number in (40, 41, 100, 1000):
-            brackets(log_factorial_bounds(number, 64), mp.loggamma(mpf(number) + 1), 64, width=2)
+            check_brackets(log_factorial_bounds(number, 64), mp.loggamma(mpf(number) + 1), 64, width=2)
     finally:
         log_factorial_bounds.cache_clear()
 
 
 @pytest.mark.parametrize("wide", [64, 200, 700])
 def test_constants(wide: int) -> None:
-    brackets(logarithm._log_two(wide), mp.log(2), wide, width=4 * wide)
-    brackets(logarithm._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
+    check_brackets(logarithm._log_two(wide), mp.log(2), wide, width=4 * wide)
+    check_brackets(logarithm._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
 
 
 @pytest.mark.parametrize("wide", [6, 16, 64, 200])
@@ -67,10 +67,10 @@ def test_series_bracket_by_themselves(wide: int) -> None:
     """Guard bits would hide a bound that lies a few units on the wrong side."""
     for numerator, denominator in ((0, 1), (1, 3), (1, 5), (2, 7), (1, 1000)):
         bounds = logarithm._artanh_bounds(numerator, denominator, wide)
-        brackets(bounds, mp.atanh(mpf(numerator) / denominator), wide, width=4 * wide + 4)
+        check_brackets(bounds, mp.atanh(mpf(numerator) / denominator), wide, width=4 * wide + 4)
     for inverse in (5, 239):
         bounds = logarithm._artan_bounds(inverse, wide)
-        brackets(bounds, mp.atan(mpf(1) / inverse), wide, width=4 * wide + 4)
+        check_brackets(bounds, mp.atan(mpf(1) / inverse), wide, width=4 * wide + 4)
 
 
 def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.MonkeyPatch) -> None:

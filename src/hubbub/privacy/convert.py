@@ -71,7 +71,7 @@ def epsilon_of_curve_rounded_up(orders: Curve, curve: Curve, delta: Fraction) ->
 def delta_of_curve_rounded_up(orders: Curve, curve: Curve, epsilon: Fraction) -> float:
     """The least δ over the orders of a Rényi curve, at most 1."""
     exponents = (orders - 1) * (curve * _SLACK - _float(epsilon) + np.log1p(-1 / orders)) - np.log(orders)
-    return min(1.0, float(np.exp(np.min(exponents) + 2.0**-40 * (1 + abs(np.min(exponents))))))
+    return float(np.exp(min(0.0, np.min(exponents) + 2.0**-40 * (1 + abs(np.min(exponents))))))
 
 
 def _log_inverse_up(x: Fraction) -> Fraction:

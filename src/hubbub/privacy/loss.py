@@ -132,7 +132,7 @@ class Zcdp(Loss):
         rest = _delta(delta) - self.failure
         if rest <= 0 and (self.rho or rest < 0):
             raise self._none(_delta(delta))
-        return convert.epsilon_of_rho_rounded_up(self.rho, rest) if self.rho else _ZERO
+        return convert.epsilon_of_rho_rounded_up(self.rho, rest)
 
     def __str__(self) -> str:
         return f"ρ = {number(self.rho)}" + (f", δ₀ = {number(self.failure)}" if self.failure else "")
@@ -237,8 +237,6 @@ def _zcdp_zcdp(a: Any, b: Any) -> bool:
 
 
 def _pure_rdp(a: Any, b: Any) -> bool:
-    if a.epsilon == 0:
-        return True
     curve = curves.response_rdp(np.asarray(b.orders, dtype=np.float64), a.epsilon)
     return bool((curve <= np.asarray(b.values)).all())
 

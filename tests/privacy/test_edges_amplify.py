@@ -1,0 +1,87 @@
+"""Shuffling to the last float: which way its inputs are rounded, how it is summed, what it refuses."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from mpmath import mp, mpf
+
+from hubbub.errors import AccountingError, ParameterError
+from hubbub.privacy import amplify
+from hubbub.privacy.rounding import float_down, float_up
+from tests.privacy.exact import real
+
+LOCAL = Fraction(9, 2)
+
+
+def test_epsilon_is_rounded_down_to_a_float() -> None:
+    """Less ε, more δ: between two floats the answer is that of the lower one."""
+    shown = 0
+    for epsilon in (Fraction(1, 3), Fraction(2, 3), Fraction(10, 7), Fraction(31, 10), Fraction(13, 3)):
+        low, high = (
+            amplify.shuffled_delta_rounded_up(LOCAL, 50, Fraction(near(epsilon))) for near in (float_down, float_up)
+        )
+        assert amplify.shuffled_delta_rounded_up(LOCAL, 50, epsilon) == low
+        shown += low != high
+    assert shown > 0
+
+
+class Watched:
+    """scipy's binomial law, which remembers the chances it was asked about, and may have a dent."""
+
+    def __init__(self, *, dent: tuple[int, float] = (-1, 0.0)) -> None:
+        self.law, self.chances, self.dent = scipy.stats.binom, set[float](), dent
+
+    def cdf(self, k: Any, n: Any, p: float) -> Any:
+        self.chances.add(p)
+        place, depth = self.dent
+        return self.law.cdf(k, n, p) - np.where(k == place, depth, 0.0)
+
+    def sf(self, k: Any, n: Any, p: float) -> Any:
+        return self.law.sf(k, n, p)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3, 5])
+def test_the_chance_of_a_clone_is_rounded_down(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """e^-ε₀ is a hair below a power of two, and the float must be below it too."""
+    watched = Watched()
+    monkeypatch.setattr(scipy.stats, "binom", watched)
+    with mp.workdps(80):
+        local = Fraction(int(mp.ceil(mp.log(2) * power * mpf(10) ** 60)), 10**60)
+        amplify.shuffled_delta_rounded_up(local, 100, local / 2)
+        (chance,) = watched.chances
+        assert mpf(chance) < mp.exp(-real(local)) < mpf(2) ** -power
+        assert mpf(chance) > mpf(2) ** -power * (1 - mpf(2) ** -50)
+
+
+def test_a_tail_that_does_not_rise_takes_nothing_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A float error that makes the mass of a count negative must not be multiplied by the δ of few clones."""
+    right = amplify.shuffled_delta_rounded_up(Fraction(1), 100, Fraction(1, 10))
+    monkeypatch.setattr(scipy.stats, "binom", Watched(dent=(10, 1e-6)))
+    dented = amplify.shuffled_delta_rounded_up(Fraction(1), 100, Fraction(1, 10))
+    assert right < dented < right + Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("reports", [1500, 3000, 4000])
+def test_thousands_of_clones_are_summed_one_by_one(reports: int) -> None:
+    """No block bounds several counts by its least before there are twice as many counts as blocks."""
+    clone, epsilon = math.exp(-1), Fraction(1, 64)
+    counts = np.arange(reports)
+    masses = scipy.stats.binom.pmf(counts, reports - 1, clone)
+    direct = float(np.sum(masses * amplify._hidden_among(counts, 1.0, float(epsilon))))
+    bound = float(amplify.shuffled_delta_rounded_up(Fraction(1), reports, epsilon))
+    assert direct * (1 - 1e-9) < bound < direct * (1 + 1e-7)
+
+
+def test_the_closed_form_takes_what_the_theorem_takes() -> None:
+    bad: tuple[Any, ...] = (0, 1, -1, 1.5, math.nan, True)
+    for delta in bad:
+        with pytest.raises(ParameterError, match="delta"):
+            amplify.shuffled_epsilon_closed_form(epsilon=1, reports=10**6, delta=delta)
+    with pytest.raises(AccountingError, match="closed form"):
+        amplify.shuffled_epsilon_closed_form(epsilon=1, reports=1, delta=0.5)
+    with pytest.raises(ParameterError, match="reports"):
+        amplify.shuffled_epsilon_closed_form(epsilon=1, reports=0, delta=0.5)

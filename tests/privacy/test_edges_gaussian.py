@@ -1,0 +1,128 @@
+"""Discrete Gaussian bounds to the last slack: against their own formulas at sixty digits, and at their far ends."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from mpmath import mp, mpf
+
+from hubbub.privacy import calibrate, fine_gaussian
+from hubbub.privacy.discrete_gaussian import _integrated, _summed, delta_rounded_up
+from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, vector_delta_rounded_up
+from tests.privacy.exact import real
+
+ONE = Fraction(1)
+
+
+def continuous(spread: Any, epsilon: Fraction) -> Any:
+    e = real(epsilon)
+    return mp.ncdf(spread / 2 - e / spread) - mp.exp(e) * mp.ncdf(-spread / 2 - e / spread)
+
+
+def threshold_of(sigma: Fraction, shift: int, epsilon: Fraction) -> Fraction:
+    return epsilon * sigma * sigma / shift - Fraction(shift, 2)
+
+
+WIDE = [
+    (Fraction(9000), 9000, Fraction(1)),
+    (Fraction(9000), 9000, Fraction(1, 2)),  # t = 0
+    (Fraction(9000), 9000, Fraction(1, 2) + Fraction(1, 10**12)),
+    (Fraction(9000), 9000, Fraction(1, 2) - Fraction(1, 10**12)),
+    (Fraction(9000), 9000, Fraction(1, 4)),
+    (Fraction(8193), 20000, Fraction(1, 3)),
+    (Fraction(8193), 5000, Fraction(4)),
+    (Fraction(100_000), 70_000, Fraction(3)),
+]
+
+
+@pytest.mark.parametrize(("sigma", "shift", "epsilon"), WIDE)
+def test_the_integral_is_the_proven_formula(sigma: Fraction, shift: int, epsilon: Fraction) -> None:
+    """The continuous δ and V/12, V ≤ 13·sup|g'|, as the module's proof has them: not a digit less."""
+    with mp.workdps(60):
+        s, t = real(sigma), threshold_of(sigma, shift, epsilon)
+        steepest = mpf("1.11") * shift / s**2 + (0 if t >= 0 else mpf("0.61") / s)
+        variation = (
+            mpf(13) / 12 * steepest / (mp.sqrt(2 * mp.pi) * s) * mp.exp(-(real(max(t, Fraction(0)) / sigma) ** 2) / 2)
+        )
+        truth = continuous(shift / s, epsilon) + variation
+        bound = real(_integrated(sigma, shift, t, epsilon))
+        assert truth <= bound <= truth * (1 + mpf(10) ** -11)
+
+
+@pytest.mark.parametrize("low", [1, 10, 40, 60])
+def test_a_very_wide_law_is_tight_far_out(low: int) -> None:
+    """There two values of erfcx nearly cancel, and the slack must be in proportion to them."""
+    sigma = Fraction(1 << 26)
+    epsilon = low * Fraction(141421, 100000) / sigma
+    with mp.workdps(900):
+        truth = continuous(1 / real(sigma), epsilon)
+        assert truth <= real(delta_rounded_up(sigma, epsilon, 1)) <= truth * (1 + mpf(10) ** -4)
+
+
+def test_the_sum_and_the_integral_agree_where_the_threshold_is_zero() -> None:
+    sigma, shift, epsilon = Fraction(9000), 20, Fraction(20**2, 2 * 9000**2)
+    exact = _summed(sigma, shift, Fraction(0), epsilon)
+    assert exact < _integrated(sigma, shift, Fraction(0), epsilon) < exact * (1 + Fraction(1, 10**7))
+
+
+def test_a_hopeless_shift_is_not_summed() -> None:
+    assert delta_rounded_up(ONE, ONE, 10**18) == 1
+    assert delta_rounded_up(Fraction(8192), ONE, 10**18) == 1
+    assert delta_rounded_up(Fraction(8193), ONE, 10**18) == 1
+
+
+def test_the_spread_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def record(spread: Fraction, epsilon: Fraction) -> Fraction:
+        seen.append(spread)
+        return ONE / 3
+
+    monkeypatch.setattr(fine_gaussian, "continuous_delta_rounded_up", record)
+    monkeypatch.setattr(fine_gaussian, "_blur", lambda *_: ONE)
+    for square in (2, 3, 5, 7, 10):
+        vector_delta_rounded_up.__wrapped__(Fraction(3), ONE, Fraction(square), 2)
+        assert Fraction(square, 8) <= seen[-1] ** 2 <= Fraction(square, 8) * (1 + Fraction(1, 1 << 60))
+
+
+def test_a_hopeless_vector_loses_all_and_no_more() -> None:
+    """The continuous δ is 1 there, and e^η is more."""
+    assert fine_gaussian._extra_rounded_up(Fraction(3), ONE, 1) > 0
+    assert vector_delta_rounded_up(Fraction(3), ONE, Fraction(2500), 1) == 1
+
+
+@pytest.mark.parametrize("spread", [Fraction(1, 1000), Fraction(1, 4), ONE, Fraction(3)])
+def test_the_continuous_bound_has_room_for_float_errors(spread: Fraction) -> None:
+    with mp.workdps(120):
+        for epsilon in (Fraction(1, 1000), Fraction(1, 7), ONE):
+            near = epsilon / spread - spread / 2
+            if near < 12:
+                truth = continuous(real(spread), epsilon)
+                size = mp.erfc(real(near) / mp.sqrt(2)) * mpf(2) ** -44
+                assert truth + size / 2 <= real(continuous_delta_rounded_up(spread, epsilon)) <= truth + 2 * size
+
+
+def test_blur_follows_epsilon() -> None:
+    """Less ε to spare, more blur: a hundredth of ε asks for ln(100)/4π² more of it."""
+    more = fine_gaussian._blur(Fraction(1000), Fraction(1, 100), 1) - fine_gaussian._blur(Fraction(1000), ONE, 1)
+    assert abs(float(more) - float(mp.log(100) / (4 * mp.pi**2))) < 0.001
+
+
+def test_a_float_sensitivity_is_taken_exactly() -> None:
+    delta = Fraction(1, 10**6)
+    for square in (0.5, 2.5, 1e-3):
+        calibrate._vector.cache_clear()
+        sigma = calibrate.gaussian_sigma_vector(epsilon=1, delta=delta, sensitivity_squared=square)
+        assert sigma == calibrate.gaussian_sigma_vector(epsilon=1, delta=delta, sensitivity_squared=Fraction(square))
+
+
+def test_every_cut_of_the_extra_is_upwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rational stand-ins for the two exponentials the formula is exact, and its last bit shows each rounding."""
+    for step in range(1, 60):
+        q, both = Fraction(1, 5) - Fraction(step, 401), Fraction(step, 10007)
+        given = iter((q, both))
+        monkeypatch.setattr(fine_gaussian, "exp_up", lambda _, given=given: next(given))
+        most = 2 * q / (1 - q**3)
+        miss = 2 * both / (1 - both**3) + most * most / (1 - most)
+        exact = min(ONE, 2 * miss / (1 - miss * miss))
+        assert exact <= fine_gaussian._extra_rounded_up(ONE, ONE, 1) <= exact * (1 + Fraction(1, 1 << 58))

@@ -85,7 +85,7 @@ BENCH = Bench(
     run=run,
     steps=12,
     notes=(
-        "References: splitting ε over keys ≤ 24, weighted Gaussian (cap 100) 108, policy Gaussian 77. A tie: within two "
-        "standard errors of both sides; the reference's own is not recorded and is taken to be ours.",
+        "References: splitting ε over keys ≤ 24, weighted Gaussian (cap 100) 108, policy Gaussian 77. A tie: within "
+        "two standard errors of both sides; the reference's own is not recorded and is taken to be ours.",
     ),
 )

@@ -317,3 +317,10 @@ class TestQuantiles:
         assert several(self.THREE, tie_bits=59).tie_bits == 59
         with pytest.raises(ParameterError, match="tie_bits"):
             several(self.THREE, tie_bits=60)
+
+
+def test_a_grid_that_does_not_divide_the_bounds_ends_below_them() -> None:
+    uneven = Quantile(epsilon=Fraction(1), bounds=(Fraction(0), Fraction(1)), grid=Fraction(2, 5))
+    assert uneven.top == 2
+    assert uneven.steps([1.0, 0.9, 0.1]).tolist() == [0, 2, 2]
+    assert {round(float(answer), 9) for answer in uneven.repeat([1.0] * 3, times=2_000)} <= {0.0, 0.4, 0.8}

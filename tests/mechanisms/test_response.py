@@ -149,3 +149,15 @@ class TestEstimates:
         assert stats.binomtest(misses, 1000, 0.1, alternative="greater").pvalue > FALSE_ALARM
         p = mechanism.honest_float
         assert bound == pytest.approx(math.sqrt(1000 * math.log(20) / 2) / (2 * p - 1))
+
+
+def test_impossible_estimates_still_have_the_deviation_of_possible_ones() -> None:
+    """All of 100 reports alike: the estimate passes 100, and its deviation is that of 100 holders, not of more."""
+    mechanism = RandomizedResponse(epsilon=Fraction(1), categories=4)
+    found = mechanism.estimate(np.zeros(100, dtype=np.int64))
+    p = mechanism.honest_float
+    r = (1 - p) / 3
+    assert found.counts[0] > 100
+    assert found.counts[1] < 0
+    assert found.standard_deviation[0] == pytest.approx(math.sqrt(100 * p * (1 - p)) / (p - r))
+    assert found.standard_deviation[1] == pytest.approx(math.sqrt(100 * r * (1 - r)) / (p - r))

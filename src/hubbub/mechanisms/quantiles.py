@@ -19,7 +19,10 @@ from hubbub.privacy.event import BoundedRangeEvent, Event, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 
 WORTH = 25
-"""A level is asked if its parts hold this many times the values that one question errs by."""
+"""A level is asked if its parts hold this many times the values that one question errs by.
+
+Chosen by simulation on normal, uniform, lognormal and bimodal values; it affects accuracy only, never the guarantee.
+"""
 
 
 @dataclass(frozen=True, slots=True)

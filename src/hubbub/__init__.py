@@ -2,7 +2,8 @@
 
 from hubbub import report
 from hubbub.errors import HubbubError
-from hubbub.meter import Budget, Meter
+from hubbub.meter import Meter
+from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.release import Release

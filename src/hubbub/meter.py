@@ -20,32 +20,13 @@ from typing import Any
 from hubbub.errors import ParameterError, UnknownAccount
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
-from hubbub.parameters import between, positive
+from hubbub.privacy.budget import Budget
 from hubbub.privacy.event import Event
-from hubbub.privacy.filter import Filter, Spent, filter_for
+from hubbub.privacy.filter import Filter, Spent
 from hubbub.privacy.loss import Loss
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import ADDITIVE
 from hubbub.release import Release
 from hubbub.secret import Secret, opened
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What all answers about one population of units may cost together."""
-
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    neighbors: Neighbors = Neighbors.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", between("delta", self.delta, 0, 1, high_open=True))
-
-    @property
-    def filter(self) -> Filter:
-        """Pure sums for δ = 0, zCDP otherwise."""
-        return filter_for(epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors)
 
 
 @dataclass(slots=True)

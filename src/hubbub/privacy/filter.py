@@ -86,10 +86,10 @@ class PureFilter:
         """Whether the charge may still be spent."""
         return charge.failure == 0 and spent.loss + charge.loss <= self.loss_cap
 
-    def spend(self, spent: Spent, charge: Charge) -> Spent:
-        """The account after the charge, or BudgetExceeded."""
+    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account", since: str = "") -> Spent:
+        """The account after the charge, or BudgetExceeded, which says whose budget it was and since when."""
         if not self.fits(spent, charge):
-            raise _refusal("ε", charge, self.remaining(spent), self.budget, spent)
+            raise _refusal("ε", charge, self, spent, whose=whose, since=since)
         return _after(spent, charge)
 
     def remaining(self, spent: Spent) -> Charge:
@@ -136,10 +136,10 @@ class ZcdpFilter:
             return False
         return spent.loss + charge.loss <= self.loss_cap
 
-    def spend(self, spent: Spent, charge: Charge) -> Spent:
-        """The account after the charge, or BudgetExceeded."""
+    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account", since: str = "") -> Spent:
+        """The account after the charge, or BudgetExceeded, which says whose budget it was and since when."""
         if not self.fits(spent, charge):
-            raise _refusal("ρ", charge, self.remaining(spent), self.budget, spent)
+            raise _refusal("ρ", charge, self, spent, whose=whose, since=since)
         return _after(spent, charge)
 
     def remaining(self, spent: Spent) -> Charge:
@@ -213,7 +213,8 @@ def _after(spent: Spent, charge: Charge) -> Spent:
     return Spent(loss=spent.loss + charge.loss, failure=spent.failure + charge.failure, charges=spent.charges + 1)
 
 
-def _refusal(symbol: str, charge: Charge, left: Charge, budget: Loss, spent: Spent) -> BudgetExceeded:
+def _refusal(symbol: str, charge: Charge, terms: Filter, spent: Spent, *, whose: str, since: str) -> BudgetExceeded:
+    left, budget = terms.remaining(spent), terms.budget
     digits = next((d for d in range(6, 17) if not _close(charge, left, d)), 17)
 
     def parts(amount: Charge) -> str:
@@ -222,11 +223,12 @@ def _refusal(symbol: str, charge: Charge, left: Charge, budget: Loss, spent: Spe
 
     count = "1 charge" if spent.charges == 1 else f"{spent.charges} charges"
     return BudgetExceeded(
-        f"This costs {parts(charge)}; the account has {parts(left)} left of its budget {budget} "
-        f"({count}). Ask for less, or request a grant.",
+        f"This costs {parts(charge)}; {whose} has {parts(left)} left of its budget {budget} "
+        f"({count}{f' since {since}' if since else ''}). Ask for less, or request a grant.",
         charge=charge,
         left=left,
         budget=budget,
+        since=since,
     )
 
 

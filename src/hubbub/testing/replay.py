@@ -21,8 +21,9 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.mechanisms.base import Mechanism
-from hubbub.meter import Budget, Meter
+from hubbub.meter import Meter
 from hubbub.noise import entropy
+from hubbub.privacy.budget import Budget
 from hubbub.privacy.event import Event
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm

@@ -18,10 +18,11 @@ from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent, Event, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 
-WORTH = 25
+WORTH = 15
 """A level is asked if its parts hold this many times the values that one question errs by.
 
-Chosen by simulation on normal, uniform, lognormal and bimodal values; it affects accuracy only, never the guarantee.
+Of 10, 15, 20, 25, 30, 40 and 60 it has the least mean regret on uniform, lognormal, bimodal, exponential and Cauchy
+values: 300 to 10,000 of them, ε from 0.3 to 3, 9 to 99 quantiles. It affects accuracy only, never the guarantee.
 """
 
 

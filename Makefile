@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3 python; do \
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs mutate clean
+.PHONY: help demo test lint bench docs mutate torture clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -36,6 +36,9 @@ docs: $(VENV)/.dev ## build the documentation into site/
 mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants spread evenly, and see that the tests notice (under two hours)
 	$(BIN)/python -m tools.mutate --limit 1500 $(ARGS)
 
+torture: $(VENV)/.dev ## kill and race the ledger's users on both stores for ten minutes, and see that nothing is lent or lost
+	$(BIN)/python -m tools.torture $(ARGS)
+
 clean: ## remove everything that the other targets made
 	rm -rf $(VENV) out site build dist .mutate .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -46,7 +49,7 @@ $(VENV)/bin/python:
 
 # One stamp for each set of packages; an edit of pyproject.toml makes them all stale.
 $(VENV)/.user: EXTRAS = plot
-$(VENV)/.dev: EXTRAS = dev,plot
+$(VENV)/.dev: EXTRAS = dev,plot,postgres
 $(VENV)/.bench: EXTRAS = bench,plot
 $(VENV)/.user $(VENV)/.dev $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing hubbub[$(EXTRAS)] into $(VENV)"

@@ -1,5 +1,6 @@
 """The documentation cannot drift: what exists is described, and what is shown runs."""
 
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def program(text: str) -> str:
 def run(code: str, name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / (Path(name).stem + "_page.py")
     file.write_text(code)
-    return subprocess.run([sys.executable, file], cwd=folder, capture_output=True, text=True, check=False)
+    here = os.environ | {"HUBBUB_STATE": str(folder / "state")}
+    return subprocess.run([sys.executable, file], cwd=folder, capture_output=True, text=True, check=False, env=here)
 
 
 @pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.code)

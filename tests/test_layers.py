@@ -14,7 +14,7 @@ FOUNDATION = frozenset({"errors", "parameters"})
 NOISE = FOUNDATION | {"noise"}
 PRIVACY = NOISE | {"privacy"}
 MECHANISMS = PRIVACY | {"mechanisms"}
-MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "meter"}
+MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
 SESSION = ASKED | WORKSHOPS | {"session"}
@@ -32,6 +32,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "ledger": MECHANISMS,
     "secret": MECHANISMS,
     "release": MECHANISMS,
+    "purse": MECHANISMS | {"ledger"},
     "meter": MEASURED,
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),

@@ -2,6 +2,7 @@
 
 from hubbub import report
 from hubbub.errors import HubbubError
+from hubbub.ledger import Ledger, Renewal
 from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
@@ -11,4 +12,16 @@ from hubbub.secret import Facts, Secret
 
 __version__ = "0.1.0"
 
-__all__ = ["Budget", "Facts", "HubbubError", "Meter", "Neighbors", "Release", "Secret", "Sensitivity", "report"]
+__all__ = [
+    "Budget",
+    "Facts",
+    "HubbubError",
+    "Ledger",
+    "Meter",
+    "Neighbors",
+    "Release",
+    "Renewal",
+    "Secret",
+    "Sensitivity",
+    "report",
+]

@@ -10,6 +10,28 @@
     ├── MisfitError         mechanism-misfit    a mechanism does not fit what the plan proved
     ├── BudgetExceeded      budget-exceeded     the charge does not fit into what is left
     ├── UnknownAccount      unknown-account     nobody has opened that account
+    ├── LedgerError         ledger              the ledger cannot vouch for a charge
+    │   ├── LedgerUnreachable   ledger-unreachable  gone, moved, locked, or its disk or server fails
+    │   ├── LedgerReadOnly      ledger-read-only    nothing can be written to it
+    │   ├── LedgerFull          ledger-full         no room for another entry
+    │   ├── LedgerCorrupt       ledger-corrupt      an entry or a balance is not what was written
+    │   ├── LedgerRolledBack    ledger-rolled-back  older than what this machine has seen of it
+    │   └── LedgerFormat        ledger-format       written by a newer version of Hubbub
+    ├── GrantError          no-grant            this principal may not spend from the account
+    │   └── GrantExpired        grant-expired       the grant was good until a moment that has passed
+    ├── KeyConflict         key-conflict        the same key was used for another question
+    ├── QueryError          query               a question that cannot be answered; where it has a place, with a caret
+    │   ├── NotSql              not-sql             it could not be read at all
+    │   ├── NotAllowed          not-allowed         something outside our SQL
+    │   ├── UnknownName         unknown-name        no such table, column or function
+    │   ├── TypeMisfit          type-mismatch       a function on arguments that it does not take
+    │   ├── MayOverflow         may-overflow        whole numbers that could get too large
+    │   ├── NotOwned            not-owned           rows that would not belong to exactly one unit
+    │   ├── MissingBounds       missing-bounds      a column without declared bounds
+    │   ├── MissingKeys         missing-keys        groups without a public list of keys
+    │   └── TooHeavy            too-heavy           more work than the limits allow
+    ├── EngineError         engine-failed       the engine could not answer, for whatever reason; the charge stands
+    ├── PolicyError         policy              the owner's declarations do not hold together
     ├── MissingExtra        missing-extra       an optional package is not installed
     └── ConformanceError    not-conforming      a mechanism is not what it claims to be
 
@@ -91,6 +113,141 @@ class UnknownAccount(HubbubError, KeyError):
     """Nobody has opened an account of that name."""
 
     code = "unknown-account"
+
+
+class LedgerError(HubbubError):
+    """The ledger cannot vouch for a charge, so nothing is read. Every failure of a ledger is one of these."""
+
+    code = "ledger"
+
+
+class LedgerUnreachable(LedgerError, ConnectionError):
+    """The ledger is gone, moved, locked for too long, or its disk or server fails."""
+
+    code = "ledger-unreachable"
+
+
+class LedgerReadOnly(LedgerError):
+    """The ledger can be read but not written, so nothing can be paid."""
+
+    code = "ledger-read-only"
+
+
+class LedgerFull(LedgerError):
+    """There is no room for another entry; what was to be written is not written."""
+
+    code = "ledger-full"
+
+
+class LedgerCorrupt(LedgerError):
+    """An entry, a link of the chain or a balance is not what was written."""
+
+    code = "ledger-corrupt"
+
+
+class LedgerRolledBack(LedgerError):
+    """The ledger is older than what this machine has seen of it: a restored backup would lend what was spent."""
+
+    code = "ledger-rolled-back"
+
+
+class LedgerFormat(LedgerError):
+    """The ledger was written by a newer version of Hubbub, or is no ledger at all."""
+
+    code = "ledger-format"
+
+
+class GrantError(HubbubError, PermissionError):
+    """This principal may not spend from the account."""
+
+    code = "no-grant"
+
+
+class GrantExpired(GrantError):
+    """The grant was good until a moment that has passed."""
+
+    code = "grant-expired"
+
+
+class KeyConflict(HubbubError, ValueError):
+    """The same idempotency key was used for another question; nothing has been spent."""
+
+    code = "key-conflict"
+
+
+class QueryError(HubbubError, ValueError):
+    """A question that cannot be answered; nothing has been spent. What it says depends on question and policy alone."""
+
+    code = "query"
+
+
+class NotSql(QueryError):
+    """The question could not be read at all."""
+
+    code = "not-sql"
+
+
+class NotAllowed(QueryError):
+    """The question uses something that is outside our SQL."""
+
+    code = "not-allowed"
+
+
+class UnknownName(QueryError):
+    """There is no such table, column or function."""
+
+    code = "unknown-name"
+
+
+class TypeMisfit(QueryError):
+    """A function was given arguments that it does not take."""
+
+    code = "type-mismatch"
+
+
+class MayOverflow(QueryError):
+    """Whole numbers could get larger than the engine can hold."""
+
+    code = "may-overflow"
+
+
+class NotOwned(QueryError):
+    """Rows would reach an aggregate that do not belong to exactly one unit."""
+
+    code = "not-owned"
+
+
+class MissingBounds(QueryError):
+    """A column is added up that has no declared bounds."""
+
+    code = "missing-bounds"
+
+
+class MissingKeys(QueryError):
+    """Groups were asked for without a public list of their keys."""
+
+    code = "missing-keys"
+
+
+class TooHeavy(QueryError):
+    """The question could take more work than the limits allow."""
+
+    code = "too-heavy"
+
+
+class EngineError(HubbubError, RuntimeError):
+    """The engine could not answer. It says the same whatever went wrong, since that may depend on the data."""
+
+    code = "engine-failed"
+
+    def __init__(self) -> None:
+        super().__init__("The engine could not answer. The charge stands; ask the owner.")
+
+
+class PolicyError(HubbubError, ValueError):
+    """The owner's declarations do not hold together; the sentence names the place."""
+
+    code = "policy"
 
 
 class MissingExtra(HubbubError, ImportError):

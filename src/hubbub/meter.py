@@ -1,4 +1,4 @@
-"""The gate: charge, then open, then draw. There is no other way to an answer.
+"""The gate: charge, then open, then draw, then keep. There is no other way to an answer.
 
 Privacy:
     Claim: whatever is asked, in whatever order, and however later questions depend on earlier answers, all answers of
@@ -6,60 +6,65 @@ Privacy:
     Proof: a mechanism runs only if it fits what is proven about the Secret (Facts.check_fit), so its Event is true of
         it; the Event is charged by a filter that is valid for adaptive composition (privacy.filter) before the value is
         opened; a charge that does not fit raises before anything is read. Checks and prices depend on public facts
-        only.
+        only. On a ledger the charge is durable before the value is opened, and what is replied is the one answer that
+        is stored for it (ledger.rules).
     Needs: Secrets made with true facts; samplers that draw exactly; one account for a population of units.
     Ref: Rogers, Roth, Ullman, Vadhan 2016 for filters.
 """
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.errors import ParameterError, UnknownAccount
+from hubbub.errors import ParameterError
+from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import Event
-from hubbub.privacy.filter import Filter, Spent
 from hubbub.privacy.loss import Loss
 from hubbub.privacy.sensitivity import ADDITIVE
+from hubbub.purse import InMemory, OnLedger, Prepaid, Purse
 from hubbub.release import Release
 from hubbub.secret import Secret, opened
 
 
-@dataclass(slots=True)
-class _Account:
-    filter: Filter
-    spent: Spent
-
-
 class Meter:
-    """Accounts with budgets, held in memory. Safe to share between threads."""
+    """Accounts with budgets: held in memory, or in a ledger (``Meter.on``). Safe to share between threads."""
 
-    def __init__(self, accounts: Mapping[str, Budget]) -> None:
-        if not accounts or not all(isinstance(budget, Budget) for budget in accounts.values()):
+    def __init__(self, accounts: Mapping[str, Budget] | Purse) -> None:
+        self._purse = InMemory(accounts) if isinstance(accounts, Mapping) else accounts
+        if not isinstance(self._purse, InMemory | OnLedger | Prepaid):
             raise ParameterError("accounts", "a mapping from account names to Budgets", accounts)
-        self._accounts = {name: _Account(budget.filter, Spent()) for name, budget in accounts.items()}
-        self._lock = threading.Lock()
 
-    def measure(self, mechanism: Mechanism, secret: Secret[Any], *, label: str = "value") -> Release:
-        """Check the fit, charge the Secret's own account, and only then open it and draw the answer."""
+    @classmethod
+    def on(cls, ledger: Ledger, *, principal: str = OWNER, policy: str = "", version: str = "1") -> "Meter":
+        """A gate whose charges and answers are on disk before anybody sees them."""
+        return cls(OnLedger(ledger, principal=principal, policy=policy, version=version))
+
+    def measure(
+        self, mechanism: Mechanism, secret: Secret[Any], *, label: str = "value", key: str | None = None
+    ) -> Release:
+        """Check the fit, charge the Secret's own account, and only then open it and draw the answer.
+
+        On a ledger, the same ``key`` again gives the same answer again, also after a crash, and costs nothing.
+        """
         if not isinstance(secret, Secret):
             raise ParameterError("secret", "a Secret", type(secret).__name__)
         facts = secret.facts
         facts.check_fit(mechanism)
         event = mechanism.event
-        entry = self._charge(facts.account, event)
-        answer = mechanism.draw(self._open(mechanism, secret))
+        payment = self._purse.pay(facts.account, event, label=label, key=key)
+        answer = payment.answer
+        if not payment.answered:
+            answer = self._purse.keep(payment, mechanism.draw(self._open(mechanism, secret)))
         grid = facts.grid if facts.grid is not None and mechanism.needs.norm in ADDITIVE else Fraction(1)
         return Release(
             value=off_grid(answer, grid),
             mechanism=mechanism,
             event=event,
             account=facts.account,
-            entry=entry,
+            entry=payment.entry,
             grid=grid,
             label=label,
         )
@@ -68,26 +73,31 @@ class Meter:
         """The one place where a Secret is opened; ``hubbub.testing.replay`` looks on from here."""
         return opened(secret)
 
-    def _charge(self, name: str, event: Event) -> int:
-        account = self._account(name)
-        charge = account.filter.charge_of(event)
-        with self._lock:
-            account.spent = account.filter.spend(account.spent, charge)
-            return account.spent.charges
-
     def fits(self, mechanism: Mechanism, account: str) -> bool:
         """Whether one run of the mechanism would still fit into the account: free, and spends nothing."""
-        held = self._account(account)
-        return held.filter.fits(held.spent, held.filter.charge_of(mechanism.event))
+        return self._purse.fits(account, mechanism.event)
 
     def spent(self, account: str) -> Loss:
         """What the account has spent so far, as a guarantee (an odometer)."""
-        held = self._account(account)
-        return held.filter.odometer(held.spent)
+        return self._purse.spent(account)
 
-    def _account(self, name: str) -> _Account:
-        try:
-            return self._accounts[name]
-        except KeyError:
-            known = ", ".join(sorted(self._accounts))
-            raise UnknownAccount(f"There is no account {name!r}. Known: {known}.", account=name) from None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What may be sent: the stored answer, and the entry that paid for it."""
+
+    entry: int
+    answer: str
+
+
+def answered(ledger: Ledger, ask: Ask, work: Callable[[Meter], str]) -> Reply:
+    """One question from reserve to reply, or from the ledger where it was answered before.
+
+    All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
+    and the one that is stored is given back.
+    """
+    ticket = ledger.reserve(ask)
+    if ticket.answer is not None:
+        return Reply(entry=ticket.entry, answer=ticket.answer)
+    terms = ledger.statement(ask.account).budget.filter
+    return Reply(entry=ticket.entry, answer=ledger.settle(ticket, work(Meter(Prepaid(ticket, terms=terms)))))

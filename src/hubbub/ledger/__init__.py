@@ -1,0 +1,12 @@
+"""Privacy budgets that survive crashes, races and clever people.
+
+``Ledger`` is opened on a file or a PostgreSQL URL; ``Ask`` is a question with its price, ``Ticket`` the right to answer
+it. ``entry`` and ``effects`` say what is written, ``rules`` what may be written, ``sqlite`` and ``postgres`` where to.
+"""
+
+from hubbub.ledger.entry import Entry
+from hubbub.ledger.ledger import Ledger
+from hubbub.ledger.marks import Marks
+from hubbub.ledger.terms import OWNER, Ask, Fact, Grant, Renewal, Statement, Ticket
+
+__all__ = ["OWNER", "Ask", "Entry", "Fact", "Grant", "Ledger", "Marks", "Renewal", "Statement", "Ticket"]

@@ -1,0 +1,276 @@
+"""The ledger: open it, ask it, look into it."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from hubbub.errors import LedgerReadOnly, LedgerRolledBack
+from hubbub.ledger import rules
+from hubbub.ledger.book import Transaction, entry_from, entry_of
+from hubbub.ledger.entry import Entry, moment_of
+from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
+from hubbub.ledger.marks import Marks
+from hubbub.ledger.opening import hash_at, opened, store_at
+from hubbub.ledger.store import Session, Store
+from hubbub.ledger.terms import Ask, Fact, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.writer import Writer
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Spent
+
+if TYPE_CHECKING:
+    from hubbub.ledger.verify import Progress, Verified
+
+T = TypeVar("T")
+
+_PAGE = 1000
+
+
+def wall_clock() -> int:
+    """Microseconds since 1970, as the system's clock has it."""
+    return time.time_ns() // 1000
+
+
+class Ledger:
+    """Budgets that survive crashes, races and clever people. Safe to share between threads, and across a fork.
+
+    ``location`` is a path (SQLite) or a ``postgresql://`` URL; ``marks`` says where high-water marks are kept. With
+    ``writes=False`` it can be looked at, and nothing can be spent.
+    """
+
+    def __init__(
+        self,
+        location: str | Path | Store,
+        *,
+        create: bool = True,
+        writes: bool = True,
+        marks: Marks | None = None,
+        clock: Callable[[], int] = wall_clock,
+        patience: float = 5.0,
+    ) -> None:
+        self.store = store_at(location, patience=patience) if isinstance(location, str | Path) else location
+        self._marks = marks or Marks()
+        self._clock, self._patience, self._writes = clock, patience, writes
+        self._lock = threading.RLock()
+        self._open(create=create)
+
+    def _open(self, *, create: bool) -> None:
+        self._pid = os.getpid()
+        head = opened(
+            self.store,
+            marks=self._marks,
+            clock=self._clock,
+            create=create,
+            writes=self._writes,
+            patience=self._patience,
+        )
+        self.name = head.ledger
+        self._reader = self.store.reader()
+        self._writer = (
+            Writer(
+                self.store,
+                clock=self._clock,
+                admit=self._admit,
+                committed=self._marks.raise_to,
+                patience=self._patience,
+            )
+            if self._writes
+            else None
+        )
+
+    def _admit(self, tx: Transaction) -> None:
+        """The ledger that was opened, and not an older one: also when the writer connects late, or again."""
+        if tx.head.ledger != self.name:
+            raise LedgerRolledBack(
+                f"Another ledger was put at {self.store.location} while it was in use. Put the right one back, then "
+                "open it again."
+            )
+        self._marks.check(tx.head, lambda seq: hash_at(tx.session, seq))
+
+    def close(self) -> None:
+        """Finish what is waiting and let go."""
+        if self._pid == os.getpid():
+            with self._lock:
+                self._reader.close()  # first: only a connection that can write folds the log away when it goes last
+            if self._writer is not None:
+                self._writer.close()
+            self._marks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.store.location!r})"
+
+    # What owners do.
+
+    def open_account(
+        self, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
+    ) -> Statement:
+        """An account for a population of units. It keeps the budget it was opened with."""
+        self._write(lambda tx: rules.open_account(tx, name, budget, population=population, renewal=renewal))
+        return self.statement(name)
+
+    def open_project(self, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
+        """A limit below an account's, for all principals whose grants name the project."""
+        self._write(lambda tx: rules.open_project(tx, account, project, limit, renewal=renewal))
+
+    def grant(
+        self,
+        account: str,
+        principal: str,
+        *,
+        limit: Budget | None = None,
+        project: str | None = None,
+        expires: datetime | None = None,
+        renewal: Renewal | None = None,
+    ) -> None:
+        """Let a principal spend from an account, up to its own limit and until a moment."""
+        self._write(
+            lambda tx: rules.grant(
+                tx, account, principal, limit=limit, project=project, expires=expires, renewal=renewal
+            )
+        )
+
+    def revoke(self, account: str, principal: str) -> None:
+        """End a grant now."""
+        self._write(lambda tx: rules.revoke(tx, account, principal))
+
+    def publish(self, charge: int) -> None:
+        """Mark a charge's answer as public: everyone with a grant is served it for nothing."""
+        self._write(lambda tx: rules.publish(tx, charge))
+
+    # What askers do: reserve, read, draw, settle, reply.
+
+    def reserve(self, ask: Ask) -> Ticket:
+        """Pay for a question, durably, or find what was paid for it before. Nothing may be read earlier."""
+        return self._write(lambda tx: rules.reserve(tx, ask))
+
+    def settle(self, ticket: Ticket, answer: str) -> str:
+        """Store the answer durably and give back the one to reply with: the first that was stored."""
+        return self._write(lambda tx: rules.settle(tx, ticket.entry, answer))
+
+    def remember(self, account: str, name: str, value: Any, *, paid: int, version: str = "1") -> None:
+        """Keep a fact about the data that was bought with a charge."""
+        self._write(lambda tx: rules.remember(tx, account, name, value, version=version, paid=paid))
+
+    def recall(self, account: str, name: str, *, version: str = "1") -> Fact | None:
+        """A fact that was bought before."""
+        with self._looking() as session:
+            rows = session.rows(
+                "SELECT entry FROM facts WHERE account = ? AND version = ? AND name = ?", account, version, name
+            )
+            if not rows:
+                return None
+            entry = entry_of(session, rows[0][0])
+        content = entry.content
+        return Fact(
+            account=account,
+            version=version,
+            name=name,
+            value=content["value"],
+            entry=entry.seq,
+            paid=content["paid"],
+        )
+
+    # What anyone may look at who can read the ledger.
+
+    def statement(self, account: str, kind: str = ACCOUNT, name: str = "") -> Statement:
+        """Where an account, or a project or principal under it, stands."""
+        with self._looking() as session:
+            own = rules.account_of(session, account)
+            holder = own if kind == ACCOUNT else holder_of(session, account, kind, name)
+        if holder is None:
+            raise rules.no_such_holder(account, kind, name)
+        return self._stated(holder)
+
+    def statements(self) -> list[Statement]:
+        """Where everyone stands, accounts first."""
+        with self._looking() as session:
+            holders = holders_of(session)
+        return [self._stated(holder) for holder in holders]
+
+    def grants(self) -> list[Grant]:
+        """Who may spend from what."""
+        with self._looking() as session:
+            rows = session.rows(
+                "SELECT account, principal, project, expires, revoked, entry FROM grants ORDER BY account, principal"
+            )
+        return [
+            Grant(
+                account=account,
+                principal=principal,
+                project=project,
+                expires=None if expires is None else moment_of(expires),
+                revoked=bool(revoked),
+                entry=entry,
+            )
+            for account, principal, project, expires, revoked, entry in rows
+        ]
+
+    def entries(self, *, first: int = 1, last: int | None = None) -> Iterator[Entry]:
+        """The entries as they are stored, in order and unchecked; ``verify`` checks them."""
+        while last is None or first <= last:
+            upto = first + _PAGE - 1 if last is None else min(last, first + _PAGE - 1)
+            with self._looking() as session:
+                rows = session.rows(
+                    "SELECT seq, time, kind, body, hash FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq",
+                    first,
+                    upto,
+                )
+            if not rows:
+                return
+            yield from map(entry_from, rows)
+            first = upto + 1
+
+    def verify(self, *, progress: "Progress | None" = None) -> "Verified":
+        """Check every entry, every cap and every balance; LedgerCorrupt names the first entry that is bad."""
+        from hubbub.ledger.verify import verify
+
+        self._after_fork()
+        return verify(self, progress=progress)
+
+    def _stated(self, holder: Holder) -> Statement:
+        period = holder.period_at(self._clock())
+        spent = holder.spent if period == holder.period else Spent()
+        return Statement(
+            account=holder.account,
+            kind=holder.kind,
+            name=holder.name,
+            budget=holder.budget,
+            renewal=holder.renewal,
+            opened=moment_of(holder.opened),
+            since=moment_of(holder.since(period)),
+            period=period,
+            spent=spent,
+            left=holder.filter.remaining(spent),
+            odometer=holder.filter.odometer(spent),
+        )
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        self._after_fork()
+        if self._writer is None:
+            raise LedgerReadOnly(f"The ledger {self.store.location} was opened only to look at. Open it for writing.")
+        return self._writer.run(work)
+
+    @contextmanager
+    def _looking(self) -> Iterator[Session]:
+        self._after_fork()
+        with self._lock:
+            yield self._reader
+
+    def _after_fork(self) -> None:
+        """A child has no writer thread, and must not touch its parent's connections: it opens its own."""
+        if self._pid != os.getpid():
+            self._lock = threading.RLock()
+            self._open(create=False)

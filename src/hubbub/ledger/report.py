@@ -1,0 +1,264 @@
+"""What was asked of each account, what it cost, and whether a second accountant agrees.
+
+Everything here comes from the entries alone, whose chain is checked on the way; no balance is believed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any
+
+from hubbub.ledger.entry import Entry, moment_of
+from hubbub.ledger.holder import ACCOUNT
+from hubbub.ledger.recompute import (
+    FixedPlan,
+    Recomputed,
+    Recounter,
+    account_holder,
+    checked_entries,
+    sense_of,
+    symbol_of,
+)
+from hubbub.ledger.terms import Renewal
+from hubbub.ledger.verify import Progress
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Charge, Spent
+from hubbub.privacy.loss import Loss
+
+if TYPE_CHECKING:
+    from hubbub.ledger.ledger import Ledger
+
+_SHORT = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One charge."""
+
+    entry: int
+    moment: datetime
+    principal: str
+    project: str | None
+    question: str
+    """Its beginning."""
+    version: str
+    spent: Charge
+    period: int
+    after: Spent
+    """The account's balance after it, in its period."""
+    answer: int | None
+    """The entry that holds the answer."""
+    public: bool
+    shared: tuple[str, ...]
+    """Who else was given the answer, and paid for it from a limit of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What was spent on the account, and what was paid for answers that were there already."""
+
+    spent: Spent = field(default_factory=Spent)
+    shares: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """One period of an account."""
+
+    number: int
+    since: datetime
+    spent: Spent
+    odometer: Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountReport:
+    """One account from its opening to now."""
+
+    name: str
+    population: str
+    budget: Budget
+    renewal: Renewal | None
+    opened: datetime
+    lines: tuple[Line, ...]
+    principals: Mapping[str, Totals]
+    projects: Mapping[str, Totals]
+    periods: tuple[Period, ...]
+    lifetime: Spent
+    odometer: Loss
+    """The lifetime's spending as a guarantee."""
+    recomputed: Recomputed
+    fixed: FixedPlan | None
+
+    @property
+    def symbol(self) -> str:
+        """What the account counts in."""
+        return symbol_of(self.budget.filter)
+
+    def days(self) -> list[tuple[date, int, int]]:
+        """Each day on which something was spent, its spending, and the sum up to then, in units."""
+        days = [
+            (day, sum(line.spent.loss for line in lines))
+            for day, lines in groupby(self.lines, key=lambda line: line.moment.date())
+        ]
+        return [(day, loss, total) for (day, loss), total in zip(days, accumulate(s for _, s in days), strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A ledger, or one account of it."""
+
+    ledger: str
+    entries: int
+    hash: str
+    accounts: tuple[AccountReport, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no charge is smaller than it should be."""
+        return not any(account.recomputed.shortfalls for account in self.accounts)
+
+
+def report(ledger: "Ledger", *, account: str | None = None, progress: Progress | None = None) -> Report:
+    """Read all entries and say what was spent on each account, or on one of them."""
+    if account is not None:
+        ledger.statement(account)  # or UnknownAccount
+    books: dict[str, _Book] = {}
+    place: dict[int, _Book] = {}
+    last: Entry | None = None
+    for entry in checked_entries(ledger, progress):
+        last = entry
+        with sense_of(entry):
+            content = entry.content
+            if entry.kind == "account" and account in (None, content["account"]):
+                books[content["account"]] = _Book(entry, content)
+            elif "account" in content and content["account"] in books:
+                place[entry.seq] = books[content["account"]]
+                _TAKEN.get(entry.kind, _Book.nothing)(place[entry.seq], entry, content)
+            elif content.get("charge") in place:
+                _TAKEN.get(entry.kind, _Book.nothing)(place[content["charge"]], entry, content)
+    assert last is not None
+    return Report(
+        ledger=ledger.name,
+        entries=last.seq,
+        hash=last.hash,
+        accounts=tuple(book.closed() for _, book in sorted(books.items())),
+    )
+
+
+class _Book:
+    """One account while its entries are read."""
+
+    def __init__(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        self._holder = account_holder(content["account"], entry, content["terms"])
+        self._population = content["population"]
+        self._recounter = Recounter(content["account"], self._holder.filter)
+        self._lines: dict[int, Line] = {}
+        self._principals: dict[str, Totals] = {}
+        self._projects: dict[str, Totals] = {}
+        self._periods: dict[int, Spent] = {0: Spent()}
+        self._period = 0
+
+    def nothing(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """Other entries do not show."""
+
+    def renewal(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """A new period of the account itself."""
+        if content["holder"] == ACCOUNT:
+            self._period = content["period"]
+            self._periods[self._period] = Spent()
+
+    def charge(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """A new line."""
+        spent = Charge(loss=content["loss"], failure=content["failure"])
+        after = self._periods[self._period] = _more(self._periods[self._period], spent)
+        self._add(content, lambda totals: replace(totals, spent=_more(totals.spent, spent)))
+        self._recounter.take(entry.seq, content)
+        self._lines[entry.seq] = Line(
+            entry=entry.seq,
+            moment=entry.moment,
+            principal=content["principal"],
+            project=content["project"],
+            question=shortened(content["question"], _SHORT),
+            version=content["version"],
+            spent=spent,
+            period=self._period,
+            after=after,
+            answer=None,
+            public=False,
+            shared=(),
+        )
+
+    def share(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """An answer that someone else was given."""
+        paid = Charge(loss=content["loss"], failure=content["failure"])
+        self._add(content, lambda totals: replace(totals, shares=_more(totals.shares, paid)))
+        line = self._lines[content["charge"]]
+        self._lines[line.entry] = replace(line, shared=(*line.shared, content["principal"]))
+
+    def answer(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """The answer of a charge."""
+        self._lines[content["charge"]] = replace(self._lines[content["charge"]], answer=entry.seq)
+
+    def publish(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """An answer that everyone may have."""
+        self._lines[content["charge"]] = replace(self._lines[content["charge"]], public=True)
+
+    def _add(self, content: Mapping[str, Any], change: Callable[[Totals], Totals]) -> None:
+        principal, project = content["principal"], content["project"]
+        self._principals[principal] = change(self._principals.get(principal, Totals()))
+        if project is not None:
+            self._projects[project] = change(self._projects.get(project, Totals()))
+
+    def closed(self) -> AccountReport:
+        """Everything that was found."""
+        holder = self._holder
+        lifetime = Spent()
+        for spent in self._periods.values():
+            lifetime = Spent(
+                loss=lifetime.loss + spent.loss,
+                failure=lifetime.failure + spent.failure,
+                charges=lifetime.charges + spent.charges,
+            )
+        return AccountReport(
+            name=holder.account,
+            population=self._population,
+            budget=holder.budget,
+            renewal=holder.renewal,
+            opened=moment_of(holder.opened),
+            lines=tuple(self._lines.values()),
+            principals=dict(sorted(self._principals.items())),
+            projects=dict(sorted(self._projects.items())),
+            periods=tuple(
+                Period(
+                    number=number,
+                    since=moment_of(holder.since(number)),
+                    spent=spent,
+                    odometer=holder.filter.odometer(spent),
+                )
+                for number, spent in sorted(self._periods.items())
+            ),
+            lifetime=lifetime,
+            odometer=holder.filter.odometer(lifetime),
+            recomputed=self._recounter.closed(),
+            fixed=self._recounter.fixed_plan(),
+        )
+
+
+_TAKEN: Mapping[str, Callable[[_Book, Entry, Mapping[str, Any]], None]] = {
+    "renewal": _Book.renewal,
+    "charge": _Book.charge,
+    "share": _Book.share,
+    "answer": _Book.answer,
+    "publish": _Book.publish,
+}
+
+
+def shortened(text: str, length: int) -> str:
+    """The beginning of a text, with a sign that there is more."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _more(spent: Spent, charge: Charge) -> Spent:
+    return Spent(loss=spent.loss + charge.loss, failure=spent.failure + charge.failure, charges=spent.charges + 1)

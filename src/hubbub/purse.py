@@ -1,0 +1,168 @@
+"""Who pays: accounts in memory, accounts in a ledger, or a question that was paid for in advance."""
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hubbub.errors import AccountingError, ParameterError, UnknownAccount
+from hubbub.ledger import Ask, Ledger, Ticket
+from hubbub.ledger.entry import canonical
+from hubbub.ledger.values import read, written
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.event import Event
+from hubbub.privacy.filter import Charge, Filter, Spent
+from hubbub.privacy.loss import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """One paid draw: the entry that paid, and the answer if it was drawn before."""
+
+    entry: int
+    answer: Any = None
+    answered: bool = False
+    ticket: Ticket | None = None
+
+
+class Purse(Protocol):
+    """What the gate needs of a budget."""
+
+    def pay(self, account: str, event: Event, *, label: str, key: str | None) -> Payment:
+        """Charge, or raise; nothing is read before this returns."""
+
+    def keep(self, payment: Payment, answer: Any) -> Any:
+        """Store the answer where it will be stored, and give back the one to reply with."""
+
+    def fits(self, account: str, event: Event) -> bool:
+        """Whether the event could be paid for now."""
+
+    def spent(self, account: str) -> Loss:
+        """What the account has spent so far."""
+
+
+class InMemory:
+    """Accounts that end with the process."""
+
+    def __init__(self, accounts: Mapping[str, Budget]) -> None:
+        if not accounts or not all(isinstance(budget, Budget) for budget in accounts.values()):
+            raise ParameterError("accounts", "a mapping from account names to Budgets", accounts)
+        self._filters = {name: budget.filter for name, budget in accounts.items()}
+        self._spent = dict.fromkeys(accounts, Spent())
+        self._lock = threading.Lock()
+
+    def pay(self, account: str, event: Event, *, label: str, key: str | None) -> Payment:
+        """The number of the charge is its entry."""
+        if key is not None:
+            raise ParameterError("key", "None without a ledger, since nothing is kept to find again", key)
+        terms = self._terms(account)
+        charge = terms.charge_of(event)
+        with self._lock:
+            spent = self._spent[account] = terms.spend(self._spent[account], charge)
+        return Payment(spent.charges)
+
+    def keep(self, payment: Payment, answer: Any) -> Any:
+        """Nothing is kept."""
+        return answer
+
+    def fits(self, account: str, event: Event) -> bool:
+        """Whether the event could be paid for now."""
+        terms = self._terms(account)
+        return terms.fits(self._spent[account], terms.charge_of(event))
+
+    def spent(self, account: str) -> Loss:
+        """What the account has spent so far."""
+        return self._terms(account).odometer(self._spent[account])
+
+    def _terms(self, account: str) -> Filter:
+        try:
+            return self._filters[account]
+        except KeyError:
+            known = ", ".join(sorted(self._filters))
+            raise UnknownAccount(f"There is no account {account!r}. Known: {known}.", account=account) from None
+
+
+class OnLedger:
+    """Every measurement is a question of its own; it is asked again only under the same key."""
+
+    def __init__(self, ledger: Ledger, *, principal: str, policy: str, version: str) -> None:
+        self._ledger, self._principal, self._policy, self._version = ledger, principal, policy, version
+
+    def pay(self, account: str, event: Event, *, label: str, key: str | None) -> Payment:
+        """Durable when this returns."""
+        ask = Ask(
+            account=account,
+            question=canonical({"event": event.to_json(), "measure": label}),
+            events=(event,),
+            epsilon=None,
+            principal=self._principal,
+            policy=self._policy,
+            version=self._version,
+            key=uuid.uuid4().hex if key is None else key,
+        )
+        ticket = self._ledger.reserve(ask)
+        if ticket.answer is None:
+            return Payment(ticket.entry, ticket=ticket)
+        return Payment(ticket.entry, answer=read(ticket.answer), answered=True)
+
+    def keep(self, payment: Payment, answer: Any) -> Any:
+        """Durable when this returns; another answer to the same charge may have been first."""
+        assert payment.ticket is not None
+        return read(self._ledger.settle(payment.ticket, written(answer)))
+
+    def fits(self, account: str, event: Event) -> bool:
+        """Whether the account's own budget has room; a principal's limits may be narrower."""
+        statement = self._ledger.statement(account)
+        terms = statement.budget.filter
+        return terms.fits(statement.spent, terms.charge_of(event))
+
+    def spent(self, account: str) -> Loss:
+        """What the account has spent in its present period."""
+        return self._ledger.statement(account).odometer
+
+
+class Prepaid:
+    """The events of one question, paid for together; each is taken from what was paid, and no more."""
+
+    def __init__(self, ticket: Ticket, *, terms: Filter) -> None:
+        self._ticket, self._terms = ticket, terms
+        self._left = ticket.paid
+        self._lock = threading.Lock()
+
+    def pay(self, account: str, event: Event, *, label: str, key: str | None) -> Payment:
+        """Take one event from what was paid."""
+        self._check(account)
+        charge = self._terms.charge_of(event)
+        with self._lock:
+            if charge.loss > self._left.loss or charge.failure > self._left.failure:
+                raise AccountingError(
+                    f"A {event.tag} event is not among those that entry {self._ticket.entry} has paid for.", event=event
+                )
+            self._left = Charge(loss=self._left.loss - charge.loss, failure=self._left.failure - charge.failure)
+        return Payment(self._ticket.entry)
+
+    def keep(self, payment: Payment, answer: Any) -> Any:
+        """The question's answer is stored as a whole, by who asked it."""
+        return answer
+
+    def fits(self, account: str, event: Event) -> bool:
+        """Whether it is covered by what is left of the payment."""
+        self._check(account)
+        charge = self._terms.charge_of(event)
+        return charge.loss <= self._left.loss and charge.failure <= self._left.failure
+
+    def spent(self, account: str) -> Loss:
+        """What was taken of the payment so far."""
+        self._check(account)
+        paid = self._ticket.paid
+        return self._terms.odometer(
+            Spent(loss=paid.loss - self._left.loss, failure=paid.failure - self._left.failure, charges=1)
+        )
+
+    def _check(self, account: str) -> None:
+        if account != self._ticket.account:
+            raise UnknownAccount(
+                f"Entry {self._ticket.entry} has paid from account {self._ticket.account!r}, not {account!r}.",
+                account=account,
+            )

@@ -1,0 +1,5 @@
+"""The command ``hubbub``."""
+
+from hubbub.cli.app import main
+
+__all__ = ["main"]

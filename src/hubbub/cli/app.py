@@ -1,0 +1,65 @@
+"""The tree of commands, and how an error reaches a person: one line, its code first, exit status 2."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hubbub.errors import HubbubError
+
+
+class Root(TyperGroup):
+    """Every HubbubError of every command ends here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HubbubError as problem:
+            from hubbub.cli.printing import complain
+
+            complain(str(problem))
+            raise typer.Exit(2) from problem
+
+
+app = typer.Typer(
+    name="hubbub",
+    cls=Root,
+    help="Learn about a crowd without learning about any person in it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from hubbub import __version__
+
+        typer.echo(f"hubbub {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Learn about a crowd without learning about any person in it."""
+
+
+def _grow() -> None:
+    from hubbub.cli import budget, ledger
+
+    app.add_typer(budget.app, name="budget")
+    app.add_typer(ledger.app, name="ledger")
+
+
+_grow()
+
+
+def main() -> None:
+    """What the script ``hubbub`` runs."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ε shows an escape, not a traceback
+    app()

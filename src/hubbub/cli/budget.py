@@ -1,0 +1,246 @@
+"""``hubbub budget``: what accounts have left, and what their owner decides about them."""
+
+import json
+from datetime import datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hubbub.cli.arguments import (
+    Epsilon,
+    Json,
+    LedgerArgument,
+    RenewDays,
+    SomeDelta,
+    SomeEpsilon,
+    TotalDelta,
+    expiry,
+    limit_of,
+    looked_at,
+    owned,
+    renewal_of,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from hubbub.ledger import Grant, Statement
+    from hubbub.privacy.budget import Budget
+
+_BAR = 12
+
+
+class _ShowFirst(TyperGroup):
+    """``hubbub budget LEDGER`` means ``hubbub budget show LEDGER``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {*self.commands, *self.get_help_option_names(ctx)}
+        return super().parse_args(ctx, args if args and args[0] in known else ["show", *args])
+
+
+app = typer.Typer(cls=_ShowFirst, help="Budgets: what is left of them (show), and what their owner decides.")
+
+Account = Annotated[str, typer.Argument(help="The account.", show_default=False)]
+
+
+@app.command()
+def show(*, ledger: LedgerArgument = None, as_json: Json = False) -> None:
+    """Where every account, project and principal stands; what `hubbub budget LEDGER` does."""
+    from hubbub.cli.printing import say
+
+    with looked_at(ledger) as opened:
+        statements, grants, place = opened.statements(), opened.grants(), opened.store.location
+    if as_json:
+        typer.echo(json.dumps(_as_json(statements, grants), indent=2))
+        return
+    if not statements:
+        say(f"There is no account in {place} yet. Open one with: hubbub budget open.")
+        return
+    say(_table(f"Accounts in {place}", [s for s in statements if s.kind == "account"]))
+    below = [s for s in statements if s.kind != "account"]
+    if below:
+        say("", _table("Limits below them", below))
+    if grants:
+        say("", _grants(grants))
+
+
+@app.command("open")
+def open_account(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    epsilon: Epsilon,
+    delta: TotalDelta = None,
+    replace_one: Annotated[
+        bool, typer.Option("--replace-one", help="Neighbours replace one unit; without this they add or remove one.")
+    ] = False,
+    population: Annotated[str, typer.Option(help="Whom the account protects, in words.")] = "",
+    renew_days: RenewDays = None,
+) -> None:
+    """Open an account for a population of units; creates the ledger where there is none."""
+    from hubbub.cli.printing import say
+    from hubbub.privacy.budget import Budget
+    from hubbub.privacy.neighbors import Neighbors
+
+    neighbors = Neighbors.REPLACE_ONE if replace_one else Neighbors.ADD_REMOVE
+    budget = Budget(epsilon=epsilon, delta=delta or Fraction(0), neighbors=neighbors)
+    with owned(ledger, create=True) as opened:
+        opened.open_account(account, budget, population=population, renewal=renewal_of(renew_days))
+        say(f'Account "{account}" has {_budget(budget)}{_every(renew_days)}.')
+
+
+@app.command()
+def project(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    name: Annotated[str, typer.Argument(metavar="PROJECT", help="The project.", show_default=False)],
+    epsilon: Epsilon,
+    delta: SomeDelta = None,
+    renew_days: RenewDays = None,
+) -> None:
+    """Open a project under an account, or give it new limits: what it has spent stays spent."""
+    from hubbub.cli.printing import say
+
+    with owned(ledger) as opened:
+        limit = limit_of(opened, account, epsilon, delta)
+        assert limit is not None
+        opened.open_project(account, name, limit, renewal=renewal_of(renew_days))
+        say(f'Project "{name}" of account "{account}" has {_budget(limit)}{_every(renew_days)}.')
+
+
+@app.command()
+def grant(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    principal: Annotated[str, typer.Argument(help="Who may spend.", show_default=False)],
+    epsilon: SomeEpsilon = None,
+    delta: SomeDelta = None,
+    under: Annotated[str | None, typer.Option("--project", help="The project that this counts against too.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="How long the grant is good.")] = None,
+    expires: Annotated[str | None, typer.Option(metavar="MOMENT", help="Until when, such as 2027-01-31.")] = None,
+    renew_days: RenewDays = None,
+) -> None:
+    """Let a principal spend from an account: all of it, or up to a limit."""
+    from hubbub.cli.printing import say
+
+    until = expiry(days, expires)
+    if renew_days is not None and epsilon is None:
+        raise typer.BadParameter("needs an --epsilon: only a limit of its own is renewed.", param_hint="--renew-days")
+    with owned(ledger) as opened:
+        limit = limit_of(opened, account, epsilon, delta)
+        opened.grant(account, principal, limit=limit, project=under, expires=until, renewal=renewal_of(renew_days))
+        upto = f"up to {_budget(limit)}{_every(renew_days)}" if limit else "all that the account has"
+        within = f' within project "{under}"' if under else ""
+        good = f"until {_moment(until)}" if until else "without an end"
+        say(f'"{principal}" may spend {upto} from account "{account}"{within}, {good}.')
+
+
+@app.command()
+def revoke(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    principal: Annotated[str, typer.Argument(help="Who may spend no longer.", show_default=False)],
+) -> None:
+    """End a grant now; what was spent under it stays spent."""
+    from hubbub.cli.printing import say
+
+    with owned(ledger) as opened:
+        opened.revoke(account, principal)
+        say(f'"{principal}" may spend nothing more from account "{account}".')
+
+
+def _table(title: str, statements: list["Statement"]) -> "Table":
+    from hubbub.cli.printing import amount, bar, cell, percent, share_of, stacked, table
+    from hubbub.ledger.recompute import symbol_of
+
+    made = table(title, "who", "budget", "spent", "left", "charges", kept=("budget", "spent", "left", "charges"))
+    for one in statements:
+        share = share_of(one)
+        left = amount(symbol_of(one.budget.filter), one.left)
+        every = [f"every {one.renewal.days} days"] if one.renewal else []
+        made.add_row(
+            _who(one),
+            stacked(*str(one.budget.filter.budget).split(", "), one.budget.neighbors),
+            stacked(bar(share, _BAR) + cell(f" {percent(share)}"), *str(one.odometer).split(", ")),
+            stacked(*left.split(", ")),
+            stacked(one.spent.charges, f"since {one.since:%Y-%m-%d}", *every),
+        )
+    return made
+
+
+def _who(one: "Statement") -> "Text":
+    from hubbub.cli.printing import cell
+
+    if one.kind == "account":
+        return cell(one.account, "bold")
+    return cell(f"{one.kind} ") + cell(one.name, "bold") + cell(f" of {one.account}")
+
+
+def _grants(grants: list["Grant"]) -> "Table":
+    from hubbub.cli.printing import cell, table
+
+    made = table("Grants", "principal", "account", "project", "good until", "entry", right=("entry",))
+    for one in grants:
+        until = "revoked" if one.revoked else _moment(one.expires) if one.expires else "no end"
+        made.add_row(cell(one.principal), cell(one.account), cell(one.project or "–"), cell(until), cell(one.entry))
+    return made
+
+
+def _budget(budget: "Budget") -> str:
+    return f"{budget.filter.budget} ({budget.neighbors})"
+
+
+def _every(days: int | None) -> str:
+    return "" if days is None else f", anew every {days} days"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _as_json(statements: list["Statement"], grants: list["Grant"]) -> dict[str, Any]:
+    from hubbub.ledger.entry import ratio
+    from hubbub.ledger.recompute import symbol_of
+    from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
+
+    return {
+        "holders": [
+            {
+                "account": one.account,
+                "kind": one.kind,
+                "name": one.name,
+                "epsilon": ratio(one.budget.epsilon),
+                "delta": ratio(one.budget.delta),
+                "neighbors": one.budget.neighbors.value,
+                "renewal_days": one.renewal.days if one.renewal else None,
+                "opened": one.opened.isoformat(),
+                "since": one.since.isoformat(),
+                "period": one.period,
+                "counted_in": "epsilon" if symbol_of(one.budget.filter) == "ε" else "rho",
+                "spent": ratio(one.spent.loss * LOSS_UNIT),
+                "spent_failure": ratio(one.spent.failure * DELTA_UNIT),
+                "spent_as": str(one.odometer),
+                "left": ratio(one.left.loss * LOSS_UNIT),
+                "left_failure": ratio(one.left.failure * DELTA_UNIT),
+                "charges": one.spent.charges,
+            }
+            for one in statements
+        ],
+        "grants": [
+            {
+                "account": one.account,
+                "principal": one.principal,
+                "project": one.project,
+                "expires": one.expires.isoformat() if one.expires else None,
+                "revoked": one.revoked,
+                "entry": one.entry,
+            }
+            for one in grants
+        ],
+    }

@@ -1,0 +1,136 @@
+"""How things look in a terminal, or in a pipe: plain text from the ledger, bars, amounts.
+
+Names and questions in a ledger were chosen by whoever asked. They are printed as text that cannot move the cursor,
+change colours, reverse the line or look like our own markup.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+from rich.console import Console, JustifyMethod
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from hubbub.ledger.terms import Statement
+from hubbub.ledger.verify import Progress as Report
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
+from hubbub.privacy.loss import number
+
+BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+def plain(text: str) -> str:
+    """The text with everything that does not print written as an escape."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def cell(text: object, style: str = "") -> Text:
+    """Text for a table: no markup is read in it."""
+    return Text(plain(str(text)), style=style, overflow="fold")
+
+
+def shortened(text: object, length: int) -> Text:
+    """The beginning of a text."""
+    clean = plain(str(text))
+    return Text(clean if len(clean) <= length else clean[: length - 1] + "…", overflow="fold")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Made when needed, so that it sees the streams as they are now."""
+    return Console(stderr=stderr, highlight=False, soft_wrap=False)
+
+
+def say(*lines: object) -> None:
+    """Print lines that may hold names."""
+    out = console()
+    for line in lines:
+        out.print(line if not isinstance(line, str) else Text(plain(line)), soft_wrap=isinstance(line, str))
+
+
+def prose(line: str, *, indent: int = 0) -> None:
+    """A sentence, wrapped to the width of the terminal."""
+    console().print(Padding(Text(plain(line)), (0, 0, 0, indent), expand=False))
+
+
+def complain(line: str) -> None:
+    """One red line to stderr."""
+    console(stderr=True).print(Text(plain(line), style="red"), soft_wrap=True)
+
+
+def note(line: str) -> None:
+    """One line to stderr that is no complaint."""
+    console(stderr=True).print(Text(plain(line)), soft_wrap=True)
+
+
+def stacked(*lines: object) -> Text:
+    """A cell of several lines."""
+    return Text("\n").join(line if isinstance(line, Text) else cell(line) for line in lines)
+
+
+def table(title: str, *columns: str, right: tuple[str, ...] = (), kept: tuple[str, ...] = ()) -> Table:
+    """A table that fits 80 columns as long as the cells that are not ``kept`` can be folded."""
+    made = Table(title=cell(title, "bold"), title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in columns:
+        justify: JustifyMethod = "right" if column in right else "left"
+        made.add_column(column, justify=justify, overflow="fold", header_style="dim", no_wrap=column in kept)
+    return made
+
+
+def bar(share: float, width: int) -> Text:
+    """A share of one as a bar."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    drawn = "█" * full + (BLOCKS[rest] if rest else "")
+    colour = "red" if share >= 0.9 else "yellow" if share >= 0.6 else "green"
+    return Text(drawn, style=colour) + Text("·" * (width - len(drawn)), style="dim")
+
+
+def percent(share: float) -> str:
+    """Never 100 % before everything is spent, never 0 % after the first charge."""
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    return f"{min(share * 100, 99.9) if share < 1 else share * 100:.1f} %"
+
+
+def share_of(statement: Statement) -> float:
+    """How much of a budget is spent: of its ε or ρ, or of its failure mass where that is more."""
+    counted, spent = statement.budget.filter, statement.spent
+    parts = [spent.loss / counted.loss_cap if counted.loss_cap else 1.0]
+    if counted.failure_cap:
+        parts.append(spent.failure / counted.failure_cap)
+    return max(parts)
+
+
+def amount(symbol: str, spent: Charge | Spent) -> str:
+    """Units for a person."""
+    beside = f", δ₀ = {units(spent.failure, DELTA_UNIT)}" if spent.failure else ""
+    return f"{symbol} = {units(spent.loss, LOSS_UNIT)}{beside}"
+
+
+def units(count: int, unit: Fraction) -> str:
+    """A number of units as a decimal number."""
+    return number(count * unit)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Report]:
+    """A bar on stderr, only where a person looks."""
+    shown = Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+        disable=not console(stderr=True).is_terminal,
+    )
+    with shown:
+        task = shown.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            shown.update(task, completed=done, total=total)
+
+        yield report

@@ -59,6 +59,15 @@ import sys
 import pytest
 from sample.numbers import LIMIT, clamp, prepared, remembered, spin, unlooked
 
+def test_goes_there_and_looks_at_nothing():
+    clamp(0, 0, 0)
+
+def test_falls_and_takes_the_tracer_along():
+    def fall():
+        fall()
+    with pytest.raises(RecursionError):
+        fall()
+
 def test_clamp():
     assert [clamp(value, 0, 2) for value in (-1, 0, 1, 2, 3)] == [0, 0, 1, 2, 2]
     assert clamp(5, 1, 1) == 1

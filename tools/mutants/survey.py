@@ -67,6 +67,8 @@ class Survey:
     @contextlib.contextmanager
     def noting(self, owner: str) -> Iterator[None]:
         before, self.now = self.now, self.calls[owner]
+        if sys.gettrace() is None:  # Python drops a tracer in which a test's RecursionError went off
+            sys.settrace(self.trace)
         try:
             yield
         finally:

@@ -215,3 +215,9 @@ def test_noise_is_drawn_with_the_sigma_of_the_claim() -> None:
         ("discrete-gaussian", {"sigma": 5, "size": None}),
         ("discrete-gaussian", {"sigma": 5, "size": 1}),
     ]
+
+
+def test_by_default_neighbours_differ_by_one() -> None:
+    mechanism = Gaussian(sigma=Fraction(3))
+    assert mechanism.sensitivity_squared == mechanism.needs.sensitivity == 1
+    assert mechanism.event.rho == Fraction(1, 18)

@@ -178,7 +178,12 @@ def test_sigmas_that_no_sampler_takes() -> None:
 def test_deltas_and_epsilons_may_be_floats_and_are_kept_exactly(name: str) -> None:
     mechanism = made(name, epsilon=0.3)
     if name not in ("Gaussian.at",):
-        assert mechanism.epsilon == Fraction(0.3)
+        assert (type(mechanism.epsilon), mechanism.epsilon) == (Fraction, Fraction(0.3))
+
+
+def test_rho_may_be_a_float_and_is_kept_exactly() -> None:
+    rho = made("GridGaussian", rho=0.3).rho
+    assert (type(rho), rho) == (Fraction, Fraction(0.3))
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ class TestOnGrid:
         assert np.asarray(on_grid(np.array([-(2.0**63)]), Fraction(1))).dtype == np.int64
         assert np.asarray(on_grid(np.array([2.0**63]), Fraction(1))).dtype == object
 
+    def test_whole_numbers_on_both_sides_of_int64(self) -> None:
+        for value, fits in ((MOST, True), (MOST + 1, False), (-MOST - 1, True), (-MOST - 2, False)):
+            found = np.asarray(on_grid(np.array([value], dtype=object), Fraction(1)))
+            assert found.tolist() == [value]
+            assert found.dtype == (np.int64 if fits else object)
+
+    def test_grids_that_floats_cannot_hold(self) -> None:
+        for grid in (Fraction(1, 1 << 1100), Fraction(1 << 1100)):
+            assert list(np.asarray(on_grid(np.array([0.0, 1.0]), grid))) == [0, obvious(1, grid)]
+
 
 class TestOffGrid:
     @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), grids)
@@ -140,7 +150,9 @@ class TestOffGrid:
         assert off_grid(np.array([-(MOST // 3) - 1]), three).tolist() == [3 * (-(MOST // 3) - 1)]
         assert off_grid(np.array([], dtype=np.int64), three).shape == (0,)
         assert off_grid(np.array([5]), Fraction(1)).tolist() == [5]
+        assert off_grid(np.array([-MOST - 1]), Fraction(1)).dtype == np.int64
         assert off_grid(5, Fraction(2)) == 10
+        assert off_grid(MOST, three) == 3 * MOST  # as a float it would be rounded
         assert off_grid(5, Fraction(1, 2)) == 2.5
         assert off_grid(np.arange(-9, 10), Fraction(1, 10)).tolist() == [
             off_grid(k, Fraction(1, 10)) for k in range(-9, 10)

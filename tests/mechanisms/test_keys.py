@@ -18,6 +18,7 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
     select_keys,
 )
+from hubbub.mechanisms import keys as key_module
 from hubbub.privacy import calibrate
 from hubbub.privacy.event import ApproxEvent, WithFailure
 from hubbub.privacy.neighbors import Neighbors
@@ -118,6 +119,7 @@ class TestOptimalKeys:
         for beta in (0.3, 1e-3):
             units = int(mechanism.error(beta=beta))
             assert chances[units] >= 1 - beta > chances[units - 1]
+        assert OptimalKeys(epsilon=epsilon, delta=Fraction(1, 2)).half_point() == 1  # exactly every other time
 
     def test_each_key_gets_all_of_delta_and_no_more(self) -> None:
         assert OptimalKeys(epsilon=ONE, delta=Fraction(1, 8)).each == Fraction(1, 8)
@@ -125,6 +127,26 @@ class TestOptimalKeys:
             delta = 1 - Fraction(parts, 10 << 53)
             mechanism = OptimalKeys(epsilon=ONE, delta=delta, keys_per_unit=4)
             assert 1 - (1 - mechanism.each) ** 4 <= delta
+        nearly = OptimalKeys(epsilon=ONE, delta=1 - Fraction(1, 1 << 40), keys_per_unit=4)
+        assert 0 <= 1 - nearly.each - Fraction(1, 1 << 10) <= Fraction(1, 1 << 39)
+
+    @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 4), Fraction(3)])
+    @pytest.mark.parametrize("delta", [Fraction(9, 10), Fraction(1, 4), Fraction(1, 100)])
+    def test_chances_are_bracketed_without_any_guard_bits(
+        self, epsilon: Fraction, delta: Fraction, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Guard bits make the bounds tight; that they are bounds must come from the direction of every rounding."""
+        mechanism = OptimalKeys(epsilon=epsilon, delta=delta)
+        with mp.workprec(400):
+            grow, each = mp.exp(real(epsilon)), real(mechanism.each)
+            truth = [mpf(0)]
+            for _ in range(12):
+                truth.append(min(grow * truth[-1] + each, 1 - (1 - truth[-1] - each) / grow, mpf(1)))
+            monkeypatch.setattr(key_module, "_GUARD", 0)
+            for bits in range(6, 30):
+                for units, exact in enumerate(truth):
+                    low, high = mechanism.chance(units).bounds(bits)
+                    assert low <= exact * 2**bits <= high
 
     def test_what_is_shown_is_shown_as_zero(self) -> None:
         assert OptimalKeys(epsilon=ONE, delta=Fraction(1, 8)).threshold == 0
@@ -207,6 +229,15 @@ class TestWeighted:
             assert max(shows(mechanism.threshold - 1, t) for t in range(1, keys + 1)) > real(delta) / 2
             failure = mechanism.event.failure
             assert worst <= real(failure) <= worst * (1 + mpf(10) ** -8)
+
+    def test_the_threshold_is_the_least_where_there_is_hardly_any_noise(self) -> None:
+        """One step of the grid is many deviations: the search must begin above the whole weight all the same."""
+        mechanism = WeightedGaussianThreshold(epsilon=Fraction(10**4), delta=Fraction(1, 10), weight_bits=10)
+        sigma, half = mechanism.inner.sigma, Fraction(1, 20)
+        assert 40 * sigma < 1 << 10 < mechanism.threshold
+        assert (
+            mechanism._failure(mechanism.threshold, sigma) <= half < mechanism._failure(mechanism.threshold - 1, sigma)
+        )
 
     def test_draws_follow_the_masses(self) -> None:
         mechanism = WeightedGaussianThreshold(epsilon=ONE, delta=Fraction(1, 5), weight_bits=2)

@@ -159,6 +159,34 @@ class TestQuantile:
             more = many_on_range(epsilon=ONE, bounds=(low, low + 8), grid=1, targets=(Fraction(1, 2),))
             assert low <= int(more.draw([low])[0]) <= low + 8
 
+    def test_answers_are_wide_where_they_could_wrap(self) -> None:
+        edge = 1 << 62
+        for bounds, dtype in (
+            ((0, edge >> 2), np.int64),
+            ((edge - 5, edge - 1), np.int64),
+            ((edge - 4, edge), object),
+            ((1 - edge, 5 - edge), np.int64),
+            ((-edge, 4 - edge), object),
+            ((-edge, 0), object),
+            ((-4 * edge, 0), object),
+        ):
+            mechanism = one(bounds=bounds, grid=Fraction(bounds[1] - bounds[0], 4))
+            found = mechanism.value_of(np.arange(5))
+            assert found.tolist() == [bounds[0] + step * (bounds[1] - bounds[0]) // 4 for step in range(5)]
+            assert found.dtype == dtype
+
+    def test_answers_count_from_the_lower_bound_whole_or_not(self) -> None:
+        assert one(bounds=(Fraction(1, 2), 2), grid=Fraction(1, 2)).value_of(3) == 2
+        whole = one(bounds=(1, Fraction(5, 2))).value_of(1)
+        assert (type(whole), whole) == (int, 2)
+        assert one(bounds=(Fraction(1, 2), Fraction(5, 2))).value_of(0) == 0.5
+
+    def test_bounds_of_any_kind_are_kept_exactly(self) -> None:
+        mechanism = one(bounds=(-0.5, 1.5), grid=0.5)
+        assert mechanism.bounds == (Fraction(-1, 2), Fraction(3, 2))
+        assert all(type(bound) is Fraction for bound in mechanism.bounds)
+        assert mechanism.draw([0.2]) in (-0.5, 0.0, 0.5, 1.0, 1.5)
+
     def test_targets_are_read_as_short_fractions(self) -> None:
         assert one(0.1).q == Fraction(1, 10)  # type: ignore[arg-type]
         assert one(1 / 3).q == Fraction(1, 3)  # type: ignore[arg-type]
@@ -171,6 +199,7 @@ class TestQuantile:
         assert mechanism.event == BoundedRangeEvent(range=ONE, neighbors=Neighbors.REPLACE_ONE)
         assert (mechanism.needs.norm, mechanism.needs.sensitivity) == (Norm.ROWS, Fraction(4))
         assert mechanism.needs.neighbors is Neighbors.REPLACE_ONE
+        assert not mechanism.needs.integers
         assert one().error(beta=0.1) == pytest.approx(math.log(4 / 0.1))
         assert one(Fraction(1, 4), rows=3).error(beta=0.1) == pytest.approx(math.log(4 / 0.1) * 4.5)
         wide = on_range(epsilon=ONE, bounds=(0, 1000), grid=1)
@@ -248,9 +277,11 @@ class TestQuantiles:
         assert depth == levels
         half = Fraction(1, 2)
         assert mechanism.rate(half) == 1 / (levels * 1 * Fraction(1))
-        assert mechanism.rate(Fraction(1, 4)) == Fraction(2, 3) / levels
         replace = several(mechanism.targets, neighbors=Neighbors.REPLACE_ONE, rows=3)
         assert replace.rate(half) == Fraction(1, levels * 2 * 3)
+        for uneven in (Fraction(1, 4), Fraction(3, 4)):
+            assert mechanism.rate(uneven) == Fraction(2, 3) / levels
+            assert replace.rate(uneven) == Fraction(1, levels * 3 * 3)
 
     def deepest(self, mechanism: Quantiles, first: int, last: int) -> int:
         if first >= last:

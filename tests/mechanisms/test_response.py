@@ -72,9 +72,9 @@ def test_a_truth_that_loses_more_than_is_claimed_is_refused() -> None:
 
 @pytest.mark.parametrize("truth", [Fraction(1, 2), 1, 0, Fraction(1, 3), math.nan, True])
 def test_truths_that_are_refused(truth: Any) -> None:
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="truth must be"):
         RandomizedResponse.with_truth(truth=truth)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match="truth must be"):
         RandomizedResponse(epsilon=Fraction(50), truth=truth)
 
 
@@ -140,6 +140,11 @@ class TestEstimates:
         e = float(epsilon)
         expected = math.exp(e / 2) / math.expm1(e) * math.sqrt(5000)
         assert RandomizedResponse(epsilon=epsilon).deviation(reports=5000, share=share) == pytest.approx(expected)
+
+    def test_without_a_share_half_of_the_people_hold_it(self) -> None:
+        mechanism = RandomizedResponse(epsilon=ONE, categories=5)
+        assert mechanism.deviation(reports=100) == mechanism.deviation(reports=100, share=0.5)
+        assert mechanism.deviation(reports=100) > mechanism.deviation(reports=100, share=0.4)
 
     def test_error_is_a_bound_that_holds(self) -> None:
         mechanism = RandomizedResponse(epsilon=ONE)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from hubbub.mechanisms import Gaussian, GaussianThreshold, LaplaceThreshold, TruncatedThreshold
+from hubbub.mechanisms import keys as key_module
 from hubbub.mechanisms.threshold import any_of, key_order, least_threshold
 from hubbub.noise import laws
 from hubbub.noise.entropy import substituted
@@ -186,6 +187,7 @@ class TestTruncated:
             mechanism.noise_log_mass(mechanism.reach + 1) == mechanism.noise_log_mass(-mechanism.reach - 1) == -math.inf
         )
         assert mechanism.noise_tail(mechanism.reach + 1) == pytest.approx(0, abs=1e-15)
+        assert mechanism.noise_tail(mechanism.reach + 2) == 0
         assert mechanism.noise_tail(-mechanism.reach) == pytest.approx(1)
         assert mechanism.noise_tail(1) == pytest.approx(mass[mechanism.reach + 1 :].sum())
 
@@ -197,6 +199,19 @@ class TestTruncated:
             for k in range(-mechanism.reach, mechanism.reach)
         ]
         assert max(map(abs, steps)) == pytest.approx(1 / keys)
+
+    @pytest.mark.parametrize("epsilon", [Fraction(1, 3), ONE, Fraction(4)])
+    def test_the_end_is_never_below_the_truth(self, epsilon: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With few bits every rounding shows: all of them must go up."""
+        mechanism = TruncatedThreshold(epsilon=epsilon, delta=Fraction(1, 10))
+        with mp.workdps(40):
+            q = mp.exp(-real(epsilon))
+            for reach in (1, 2, 5):
+                truth = q**reach * (1 - q) / (1 + q - 2 * q ** (reach + 1))
+                for bits in range(5, 40):
+                    monkeypatch.setattr(key_module, "_BITS", bits)
+                    found = real(mechanism._end(reach))
+                    assert truth <= found <= truth + mpf(2) ** (6 - bits)
 
     def test_it_needs_fewer_units_than_the_open_tail(self) -> None:
         for epsilon, delta, keys in CASES:

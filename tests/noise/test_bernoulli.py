@@ -185,6 +185,8 @@ class TestUniform:
         assert surprise(np.bincount(drawn, minlength=16), np.full(16, 1 / 16)) > FALSE_ALARM
         with substituted(Script([TOP, 0])):
             assert uniform_digits(2, 63).tolist() == [(1 << 63) - 1, 0]
+        with substituted(Script([TOP, TOP >> 1])):
+            assert uniform_digits(2, 1).tolist() == [1, 0]
 
     def test_widths_that_come_from_the_data_are_not_told(self) -> None:
         source = Script([0, 0])

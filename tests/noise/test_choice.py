@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 from hubbub.noise import choice, race
 from hubbub.noise.choice import _exponents, _Weights, _whole_vector
 from hubbub.noise.entropy import substituted
-from hubbub.noise.exact import Uniform
+from hubbub.noise.exact import Uniform, exp_minus_bounds
 from tests.noise.sources import FALSE_ALARM, Script, surprise
 
 TOP = (1 << 64) - 1
@@ -150,6 +150,22 @@ class TestSettled:
                 for f, e in zip(weights.running, running, strict=True)
             )
         assert weights.allowance < 1e-11 * weights.running[-1]
+        many = _Weights(np.zeros(1 << 14, dtype=np.int64), ONE, None)
+        assert many.allowance >= (2.0**-41 + (1 << 14) * 2.0**-53) * many.running[-1]
+
+    @pytest.mark.parametrize("off", [-1, 1])
+    def test_floats_that_are_off_by_less_than_the_allowance_do_no_harm(self, off: int) -> None:
+        """Words between the true boundary and the one that the floats see, and beside both."""
+        weights = _Weights(np.array([0, 1, 2]), ONE, None)
+        weights.running[:-1] += off * weights.allowance / 2
+        near = int(weights.allowance / weights.running[-1] * 2**64) // 4
+        with mp.workprec(300):
+            edges = list(itertools.accumulate(exact_mass([0, 1, 2], ONE)))[:-1]
+            digits = [int(mp.floor(edge * mpf(2) ** 64)) for edge in edges]
+        for at, edge in enumerate(digits):
+            for gap in (1, near, 3 * near):
+                assert weights.sample(Script([edge - gap]), 1).tolist() == [at]
+                assert weights.sample(Script([edge + gap]), 1).tolist() == [at + 1]
 
     @given(st.lists(st.integers(0, 20), min_size=1, max_size=6), st.integers(0, TOP), st.integers(0, TOP))
     @settings(max_examples=60)
@@ -199,6 +215,15 @@ class TestRace:
                 assert race(levels=np.array([5, 5, 5]), rate=1) == winner
         with substituted(Script([*flips, 3 << 62, 1 << 62])):  # two bits say 3: drawn again
             assert race(levels=np.array([5, 5, 5]), rate=1) == 1
+
+    def test_a_coin_too_close_for_floats_takes_its_own_exponent(self) -> None:
+        """Levels 0 and 2 at a rate of 1/3: the second passes below exp(-2/3), and a lone winner takes no more bits."""
+        edge = exp_minus_bounds(Fraction(2, 3), 64)[0]
+        for word, more, winner in ((edge - 2, [TOP], 1), (edge + 2, [], 0)):
+            source = Script([0, word, *more])
+            with substituted(source):
+                assert race(levels=np.array([0, 2]), rate=Fraction(1, 3)) == winner
+            assert source.left == 0
 
 
 def test_vectors_of_whole_numbers() -> None:

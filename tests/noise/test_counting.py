@@ -108,6 +108,26 @@ class TestBinomial:
         support = range(200, 400)
         assert follows(drawn, support, stats.binom.pmf(np.array(support), 900, 1 / 3))
 
+    def test_bounds_may_be_looser_than_earlier_ones(self) -> None:
+        """What was decided stays decided: a lower bound that falls back puts no trial below it again."""
+
+        def bounds(bits: int) -> tuple[int, int]:
+            known = bits // 64
+            off = Fraction(1, 8**known) if known % 2 else Fraction(2, 8 ** (known - 1))
+            low, high = Fraction(1, 3) - off, Fraction(1, 3) + off
+            return math.floor(max(low, Fraction(0)) * 2**bits), math.ceil(high * 2**bits)
+
+        drawn = np.array([counting._binomial(entropy.begin("test"), 900, Exact(bounds)) for _ in range(1500)])
+        support = range(200, 400)
+        assert follows(drawn, support, stats.binom.pmf(np.array(support), 900, 1 / 3))
+
+    @pytest.mark.parametrize("sure", [0, 1])
+    def test_nothing_is_decided_while_nothing_is_known(self, sure: int) -> None:
+        def bounds(bits: int) -> tuple[int, int]:
+            return (0, 1 << bits) if bits == 64 else (sure << bits, sure << bits)
+
+        assert counting._binomial(Script(), 1000, Exact(bounds)) == 1000 * sure
+
     def test_certain_parts_need_no_draw(self) -> None:
         assert _rational_binomial(Script(), 1000, 0, 5) == 0
         assert _rational_binomial(Script(), 1000, 5, 5) == 1000

@@ -133,3 +133,19 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
         assert len(found) == len(truth), name
         for (low, high), exact in zip(found, truth, strict=True):
             assert low <= exact * mpf(2) ** bits <= high, name
+
+
+@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("wide", range(1, 9))
+def test_gaussian_bounds_hold_at_the_coarsest(wide: int, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of a few bits and quotients of many: whatever a weight, a sum or the rest lacks would show."""
+    bits, count = 40, 2
+    monkeypatch.setattr(cumulative, "GUARD", wide - bits)
+    for hundredths in range(20, 144, 2):  # coarse weights vanish where each is at most half of the one before
+        variance = Fraction(hundredths, 100)
+        weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(variance))) for h in range(60)]
+        total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
+        truth = [mp.fsum(weight[(i + 1) // 2 if both else i] for i in range(j + 1)) / total for j in range(2 + both)]
+        found = cumulative.gaussian(variance, count, signed=both)(bits)
+        for (low, high), exact in zip(found, truth, strict=True):
+            assert low <= exact * mpf(2) ** bits <= high

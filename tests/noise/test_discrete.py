@@ -13,7 +13,7 @@ from hubbub.errors import CapacityError
 from hubbub.noise import cumulative, discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
 from hubbub.noise.entropy import substituted
 from hubbub.noise.exact import exp_minus_bounds
-from hubbub.noise.table import Table
+from hubbub.noise.table import CHUNK, Table
 from tests.noise.sources import FALSE_ALARM, Array, Script, counts_of, follows, surprise
 
 DRAWS = 10**6
@@ -326,3 +326,20 @@ def test_wide_gaussian_vectors_accept_with_the_exact_probability(sigma: int, hig
         assert law.one(Script([top, digits, 0, accept - gap])) == value
         assert law.many(Script([top, digits, accept + gap, 0, 0, 5, 0]), 1).tolist() == [0]
         assert law.one(Script([top, digits, 0, accept + gap, 0, 0, 0, 5])) == 0
+
+
+def test_large_arrays_are_filled_from_the_first_place_to_the_last() -> None:
+    asked: list[int] = []
+
+    def chunk(source: Any, size: int) -> Array:
+        asked.append(size)
+        return np.full(size, len(asked), dtype=np.int64)
+
+    for size, expected in (
+        (CHUNK, [CHUNK]),
+        (2 * CHUNK + 1, [CHUNK, CHUNK, 1]),
+    ):
+        asked.clear()
+        drawn = discrete._in_chunks(chunk, Script(), size)
+        assert asked == expected
+        assert drawn.tolist() == np.repeat(np.arange(1, len(asked) + 1), asked).tolist()

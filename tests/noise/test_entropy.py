@@ -80,6 +80,14 @@ class TestKeystream:
         assert first == stream[:8]
         assert filled == stream[entropy.BUFFER_BYTES :]
 
+    def test_a_key_gives_its_last_byte_and_no_more(self, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(entropy, "REKEY_BYTES", 64)
+        source = SystemSource()
+        drawn = take(source, 63) + take(source, 1)
+        assert len(keys.given) == 1
+        assert drawn == keystream(keys.given[0], 64)
+        assert take(source, 1) == keystream(keys.given[1], 1)
+
     @pytest.mark.parametrize("volume", [64, 100, 1000])
     def test_a_new_key_after_the_volume(self, keys: Keys, monkeypatch: pytest.MonkeyPatch, volume: int) -> None:
         monkeypatch.setattr(entropy, "REKEY_BYTES", volume)

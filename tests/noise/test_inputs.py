@@ -11,7 +11,7 @@ import pytest
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.noise.entropy import substituted
-from hubbub.noise.exact import exactly
+from hubbub.noise.exact import Exact, exactly
 from tests.noise.sources import Script, Untouchable
 
 NOT_NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, True, "1", None, 1j, [1], np.bool_(True), np.float64("nan")]
@@ -85,6 +85,12 @@ def test_exact_probabilities_above_one() -> None:
         assert noise.bernoulli(exactly(1))
 
 
+def test_exact_probabilities_below_zero() -> None:
+    expect_refused(lambda: noise.bernoulli(Exact(lambda bits: (-1 << bits, -1))), "p")
+    with substituted(Script([0])):
+        assert not noise.bernoulli(exactly(0))
+
+
 @pytest.mark.parametrize("bad", [*NOT_NUMBERS, -1, -1e-9])
 def test_exponents_and_rates(bad: Any) -> None:
     expect_refused(lambda: noise.bernoulli_exp(bad), "x")
@@ -120,6 +126,7 @@ def test_keys_that_are_not_counted() -> None:
 
 
 BAD_VECTORS: list[Any] = [[], 5, [[1, 2]], [0.5, 1], ["1"], [None], [math.nan, 1.0], np.array([1.0]), [True, 0.5]]
+BAD_VECTORS += [[1, None], np.array([1, 0.5], dtype=object)]
 
 
 @pytest.mark.parametrize("bad", BAD_VECTORS)

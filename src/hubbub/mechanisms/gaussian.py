@@ -59,7 +59,7 @@ class Gaussian:
     def at_rho(cls, *, rho: Real, sensitivity_squared: Real = 1, neighbors: Neighbors = Neighbors.ADD_REMOVE) -> Self:
         """The least noise that is ``rho``-zCDP."""
         exact = positive("sensitivity_squared", sensitivity_squared)
-        sigma = calibrate.gaussian_sigma_zcdp(rho=positive("rho", rho), sensitivity_squared=exact)
+        sigma = calibrate.gaussian_sigma_zcdp(rho=rho, sensitivity_squared=exact)
         return cls(sigma=sigma, sensitivity_squared=exact, neighbors=neighbors)
 
     @classmethod

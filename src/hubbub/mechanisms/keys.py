@@ -29,6 +29,7 @@ from hubbub.privacy.rounding import short_down
 from hubbub.privacy.sensitivity import Norm
 
 _BITS = 192
+_GUARD = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,7 @@ class OptimalKeys(KeySelection):
         rate, delta = self.rate, self.each
 
         def bounds(bits: int) -> tuple[int, int]:
-            wide = bits + 64 + math.ceil(-math.log2(float(delta)))
+            wide = bits + _GUARD + math.ceil(-math.log2(float(delta)))
             one = 1 << wide
             down_low, down_high = exp_minus(rate).bounds(wide)
             d_low, d_high = exactly(delta).bounds(wide)

@@ -183,7 +183,7 @@ class NoisyMax(_Selection):
     def draw(self, value: Sequence[Any] | Array) -> int:
         levels = self.levels(value)
         drawn = noise.discrete_laplace(scale=self.scale, size=len(levels))
-        return int(np.argmax(drawn.astype(object) - levels if levels.dtype == object else drawn - levels))
+        return int(np.argmax(drawn - levels))
 
     def repeat(self, value: Sequence[Any] | Array, *, times: int) -> Array:
         levels = self.levels(value)

@@ -177,13 +177,12 @@ class _Envelope:
 
 @lru_cache(maxsize=256)
 def _binomial_law(trials: int, p: Fraction) -> _Envelope:
-    mode = min(trials, math.floor((trials + 1) * p))
     return _LogConcave(
         terms=((0, 1), (trials, -1)),
         odds=p / (1 - p),
         low=0,
         high=trials,
-        mode=mode,
+        mode=math.floor((trials + 1) * p),
         variance=trials * p * (1 - p),
     ).envelope()
 
@@ -192,14 +191,13 @@ def _binomial_law(trials: int, p: Fraction) -> _Envelope:
 def _hypergeometric(population: int, marked: int, draws: int) -> _Envelope:
     unmarked = population - marked
     low, high = max(0, draws - unmarked), min(draws, marked)
-    mode = min(high, max(low, (draws + 1) * (marked + 1) // (population + 2)))
     variance = Fraction(draws * marked * unmarked * (population - draws), max(1, population**2 * (population - 1)))
     return _LogConcave(
         terms=((0, 1), (marked, -1), (draws, -1), (unmarked - draws, 1)),
         odds=Fraction(1),
         low=low,
         high=high,
-        mode=mode,
+        mode=(draws + 1) * (marked + 1) // (population + 2),
         variance=variance,
     ).envelope()
 

@@ -88,7 +88,7 @@ def gaussian(variance: Fraction, count: int, *, signed: bool) -> Callable[[int],
         wide = bits + GUARD
         weights = _gaussian_weights(variance, count, wide)
         times = 2 if signed else 1
-        tail = weights[-1][1] * math.ceil(variance / (len(weights) - 1)) + 1
+        tail = weights[-1][1] * math.ceil(variance / (len(weights) - 1))
         total_low = weights[0][0] + times * sum(low for low, _ in weights[1:])
         total_high = weights[0][1] + times * (sum(high for _, high in weights[1:]) + tail)
         low_sum = high_sum = 0
@@ -97,7 +97,7 @@ def gaussian(variance: Fraction, count: int, *, signed: bool) -> Callable[[int],
             low, high = weights[(j + 1) // 2 if signed else j]
             low_sum += low
             high_sum += high
-            out.append(((low_sum << bits) // total_high, min(-(-(high_sum << bits) // total_low), 1 << bits)))
+            out.append(((low_sum << bits) // total_high, -(-(high_sum << bits) // total_low)))
         return out
 
     return bounds

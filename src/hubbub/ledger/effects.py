@@ -9,6 +9,7 @@ A kind never changes its meaning: what ledgers hold today must be read the same 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from hubbub.errors import LedgerCorrupt
@@ -27,7 +28,8 @@ _MOST = 1 << 62
 _NEVER = -1
 
 
-def asked_units(value: Fraction | str | None, unit: Fraction) -> int:
+@lru_cache(maxsize=4096)
+def asked_units(value: str | None, unit: Fraction) -> int:
     """How questions are compared by ε and δ: whole units, rounded down on both sides; without ε never found again."""
     return _NEVER if value is None else min(_MOST, Fraction(value) // unit)
 

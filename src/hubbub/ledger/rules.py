@@ -30,7 +30,7 @@ from hubbub.errors import (
 )
 from hubbub.ledger.book import Transaction, damaged, entry_of
 from hubbub.ledger.effects import CHARGE, asked_units, charge_from, charge_of
-from hubbub.ledger.entry import canonical, day_of, moment_of
+from hubbub.ledger.entry import canonical, day_of, moment_of, ratio
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, holder_of, present, sealed
 from hubbub.ledger.store import Session
 from hubbub.ledger.terms import OWNER, Ask, Renewal, Ticket, budget_json, named
@@ -246,7 +246,7 @@ def _asked_before(tx: Transaction, ask: Ask, project: str | None) -> Ticket | No
     """An answer to this question that is good enough, or this principal's own charge that has none yet."""
     if ask.epsilon is None:
         return None
-    asked = asked_units(ask.epsilon, LOSS_UNIT), asked_units(ask.delta, DELTA_UNIT)
+    asked = asked_units(ratio(ask.epsilon), LOSS_UNIT), asked_units(ratio(ask.delta), DELTA_UNIT)
     found = tx.session.rows(
         f"SELECT {CHARGE} FROM charges "
         "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",

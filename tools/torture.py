@@ -150,7 +150,8 @@ def _copy(bench: Bench, path: Path, jobs: Sequence[Job]) -> None:
             reader.execute("BEGIN")
             reader.execute("SELECT seq FROM head").fetchone()  # while we look, the log is not begun anew
             for suffix in ("", "-wal"):
-                shutil.copyfile(f"{path}{suffix}", folder / f"copy.db{suffix}")
+                if Path(f"{path}{suffix}").exists():  # there is no log when everyone had gone before we looked
+                    shutil.copyfile(f"{path}{suffix}", folder / f"copy.db{suffix}")
         try:
             with Ledger(folder / "copy.db", create=False, marks=Marks(folder / "state")) as copy:
                 bench.tally.violations += [f"in a copy: {problem}" for problem in findings(copy, seen).problems]

@@ -12,7 +12,7 @@ from scipy import special
 from hubbub.noise import laws
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(40)]
-SIGMAS = [Fraction(1, 3), Fraction(7, 10), Fraction(1), Fraction(2), Fraction(9, 4), Fraction(50)]
+SIGMAS = [Fraction(1, 3), Fraction(7, 10), Fraction(1), Fraction(21, 20), Fraction(2), Fraction(9, 4), Fraction(50)]
 
 
 def real(x: Fraction) -> Any:
@@ -60,6 +60,14 @@ def test_laplace_quantile_is_the_least(scale: Fraction, beta: float) -> None:
     assert t >= 0
     assert 2 * laws.laplace_tail(t + 1, scale) <= beta
     assert t == 0 or 2 * laws.laplace_tail(t, scale) > beta
+
+
+@pytest.mark.parametrize("t", [0, 1, 5])
+def test_quantiles_take_a_beta_that_is_met_exactly(t: int) -> None:
+    for scale in (Fraction(1), Fraction(5, 2)):
+        assert laws.laplace_quantile(2 * laws.laplace_tail(t + 1, scale), scale) == t
+    for sigma in (Fraction(1), Fraction(9, 4), Fraction(10**6)):
+        assert laws.gaussian_quantile(2 * laws.gaussian_tail(t + 1, sigma), sigma) == t
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -131,7 +139,7 @@ def test_gaussian_tail_at_and_below_zero() -> None:
 @pytest.mark.parametrize("in_sigmas", [1, 4, 8])
 def test_gaussian_tail_is_summed_up_to_the_limit(in_sigmas: int) -> None:
     """There the normal law is already off by up to 2e-7 of the tail, more than the room left for rounding up."""
-    sigma = laws.SUMMED_SIGMA
+    sigma = 4096
     k = in_sigmas * sigma
     steps = np.arange(k, k + 15 * sigma, dtype=np.float64)
     truth = math.fsum(np.exp(-(steps**2) / (2 * sigma**2))) / (math.sqrt(2 * math.pi) * sigma)

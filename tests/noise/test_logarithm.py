@@ -32,6 +32,10 @@ def test_logarithm(number: int, bits: int) -> None:
     check_brackets(log_bounds(number, bits), mp.log(number), bits, width=2)
 
 
+def test_the_logarithm_of_one_is_not_below_zero() -> None:
+    assert log_bounds(1, 64) == (0, 1)
+
+
 @given(number=st.integers(min_value=1, max_value=2**300), bits=st.integers(min_value=1, max_value=300))
 def test_logarithm_anywhere(number: int, bits: int) -> None:
     with mp.workprec(1500):
@@ -84,6 +88,27 @@ def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.Monke
         low, high = log_factorial_bounds.__wrapped__(number, bits)
         width[units & 1] = high - low
     assert width[1] == width[0] + 1
+
+
+@pytest.mark.parametrize("bits", [64, 200, 640])
+def test_stirling_s_series_brackets_by_itself(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every term is rounded down: guard bits would hide that the lower bound makes no room for it."""
+    number = 1024
+    monkeypatch.setattr(logarithm, "_GUARD", -number.bit_length())
+    monkeypatch.setattr(logarithm, "_log_root_two_pi", lambda wide: (0, 0))
+    monkeypatch.setattr(logarithm, "log_bounds", lambda number, wide: (0, 0))
+    low, high = (bound + (number << bits) for bound in log_factorial_bounds.__wrapped__(number, bits))
+    n = mpf(number)
+    series = mp.loggamma(n + 1) - (n + mpf(1) / 2) * mp.log(n) + n - mp.log(2 * mp.pi) / 2
+    assert low <= series * mpf(2) ** bits <= high
+
+
+def test_half_of_a_bound_is_rounded_outward(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ln 2π is halved for the root: a bound that is odd must not move inward, be it by half of a guard bit."""
+    unit = 1 << 17
+    monkeypatch.setattr(logarithm, "_log_two", lambda wide: (0, 0))
+    monkeypatch.setattr(logarithm, "log_bounds", lambda n, wide: (0, 0) if n == 2 else (unit - 1, unit + 1))
+    assert logarithm._log_root_two_pi.__wrapped__(64) == (0, 2)
 
 
 def test_bernoulli_numbers() -> None:

@@ -31,6 +31,7 @@ from hubbub.privacy.event import (
 )
 from hubbub.privacy.loss import Approx, Pld, Pure, Rdp, Zcdp
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.rounding import float_up
 from tests.privacy.exact import (
     discrete_gaussian,
     discrete_laplace,
@@ -75,6 +76,15 @@ def test_distributions_are_upper_bounds_where_exact_sums_exist(count: int, epsil
         assert exact <= mpf(delta_of(events, epsilon=at)) <= exact * (1 + mpf(10) ** -3) + mpf(10) ** -11
         assert exact <= mpf(delta_of(events, epsilon=at, method="rdp"))
         assert exact <= mpf(delta_of(events, epsilon=at, method="zcdp"))
+
+
+def test_answers_are_rounded_up_to_a_float() -> None:
+    """None of these is a float, and the nearest is below or above."""
+    for third in (Fraction(1, 3), Fraction(2, 3), Fraction(3, 10)):
+        delta = delta_of([ApproxEvent(bound=HALF, failure=third)], epsilon=HALF, method="pure")
+        epsilon = epsilon_of([PureEvent(bound=third)], method="pure")
+        assert delta == epsilon == float_up(third)
+        assert Fraction(delta) > third
 
 
 def test_mixtures_of_discrete_laws_are_upper_bounds() -> None:

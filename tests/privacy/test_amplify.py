@@ -26,7 +26,22 @@ def test_sampling_formulas() -> None:
     assert amplify.poisson(epsilon=2, rate=1, neighbors=ADD).epsilon == 2
     assert amplify.poisson(epsilon=2000, rate=Fraction(1, 2), neighbors=ADD).epsilon == 2000
     tiny = amplify.sampled_epsilon_rounded_up(Fraction(1, 10**30), Fraction(1, 2))
-    assert Fraction(1, 2 * 10**30) <= tiny <= Fraction(1, 10**30)
+    assert Fraction(1, 2 * 10**30) <= tiny <= Fraction(1, 2 * 10**30) * (1 + Fraction(1, 10**18))
+    assert amplify.sampled_epsilon_rounded_up(Fraction(1001), Fraction(1, 2)) == 1001
+    large = real(amplify.sampled_epsilon_rounded_up(Fraction(1000), Fraction(1, 2)))
+    assert 1000 - mp.log(2) <= large <= 1000 - mp.log(2) + mpf(10) ** -15
+
+
+def test_a_sample_of_a_pure_answer_is_pure() -> None:
+    assert amplify.poisson(epsilon=1, rate=Fraction(1, 2), neighbors=ADD).delta == 0
+    assert amplify.fixed_size(epsilon=1, size=1, population=2, neighbors=REPLACE).delta == 0
+
+
+def test_a_sample_of_everybody_hides_nobody() -> None:
+    for everybody in (1, 2, 9):
+        sample = amplify.fixed_size(epsilon=1, size=everybody, population=everybody, neighbors=REPLACE)
+        assert sample.epsilon == 1
+        assert sample.delta == 0
 
 
 def test_wrong_relations_are_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from mpmath import mp, mpf
 
-from hubbub.errors import AccountingError, HubbubError, ParameterError
+from hubbub.errors import AccountingError, ParameterError
 from hubbub.privacy import calibrate as c
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
 from hubbub.privacy.discrete_gaussian import _integrated, _summed
@@ -210,6 +210,35 @@ def test_least_scale_of_a_plan() -> None:
     assert compose([plan(scale)]).implies(target)
 
 
+def test_the_search_doubles_255_times_and_no_more() -> None:
+    last = Fraction(1 << 255)
+    assert c._bisect(lambda scale: scale >= last, Fraction(1), 24) == last
+    with pytest.raises(AccountingError, match=r"2\^255"):
+        c._bisect(lambda scale: scale > last, Fraction(1), 24)
+
+
+def stepping(at: Fraction, delta: Fraction) -> Callable[..., Fraction]:
+    return lambda sigma, *_: delta if sigma >= at else Fraction(1)
+
+
+SEARCHES: list[tuple[str, Callable[..., Fraction], tuple[Any, ...]]] = [
+    ("delta_rounded_up", c._one_integer, (1,)),
+    ("vector_delta_rounded_up", c._vector, (Fraction(2), 2)),
+]
+
+
+@pytest.mark.parametrize(("bound", "search", "change"), SEARCHES)
+def test_a_sigma_is_enough_if_its_delta_is_the_target_and_it_is_no_less_than_a_millionth(
+    bound: str, search: Any, change: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c, "_bisect", lambda enough, *_: enough)
+    enough = search.__wrapped__(Fraction(1), MILLIONTH, *change)
+    for step, least in ((Fraction(3), Fraction(3)), (Fraction(0), Fraction(1, 1 << 20))):
+        monkeypatch.setattr(c, bound, stepping(step, MILLIONTH))
+        assert enough(least)
+        assert not enough(least * (1 - MILLIONTH))
+
+
 def test_vectors_use_the_whole_part_of_their_shift_in_one_coordinate() -> None:
     one = c.gaussian_sigma_vector(epsilon=1, delta=MILLIONTH, sensitivity_squared=Fraction(39, 10), coordinates=1)
     assert one == c.gaussian_sigma(epsilon=1, delta=MILLIONTH)
@@ -239,9 +268,13 @@ def test_bad_numbers_are_refused(bad: Any) -> None:
         lambda: c.gaussian_sigma(epsilon=1, delta=0.1, sensitivity=bad),
         lambda: c.gaussian_sigma_zcdp(rho=bad),
         lambda: c.gaussian_sigma_zcdp(rho=1, sensitivity_squared=bad),
+        lambda: c.gaussian_sigma_vector(epsilon=bad, delta=0.1, sensitivity_squared=2),
+        lambda: c.gaussian_sigma_vector(epsilon=1, delta=bad, sensitivity_squared=2),
+        lambda: c.gaussian_sigma_vector(epsilon=1, delta=0.1, sensitivity_squared=bad),
     ]
     for make in makers:
         with pytest.raises(ParameterError):
             make()
-    with pytest.raises(HubbubError):
-        c.rho_of(epsilon=1, delta=1)
+    for certain in (c.rho_of, c.gaussian_sigma, c.gaussian_sigma_vector):
+        with pytest.raises(ParameterError, match="delta"):
+            certain(epsilon=1, delta=1)

@@ -97,6 +97,25 @@ def test_extremes_stay_below_the_pure_bounds() -> None:
     assert abs(tiny * 2**119 / 49 - 1) < Fraction(1, 10**15)
 
 
+def test_discrete_laplace_noise_of_a_thousand_is_not_yet_any_law() -> None:
+    """At Δ/s = 1000 the formula still takes off about 1; beyond, ε itself is the bound."""
+    for shift in (6000, 10_000):
+        q = mp.exp(mpf(-1) / 10)
+        truth = (shift - 2 * q / (1 - q * q)) / 10
+        assert within(curves.discrete_laplace_rho_rounded_up(Fraction(10), shift), truth, relative=1e-18)
+    assert curves.discrete_laplace_rho_rounded_up(Fraction(10), 10_010) == 1001
+
+
+@pytest.mark.parametrize("order", [30.5, 31.0, 32.0, 40.0])
+def test_the_curve_of_a_response_among_very_many_categories(order: float) -> None:
+    """The truth is so rare that the first of the two terms under the logarithm still counts at e^30."""
+    categories, a = 10**12, mpf(order)
+    truth = mp.e / (mp.e + categories - 1)
+    exact = mp.log1p(truth * mp.expm1(a - 1) * -mp.expm1(-a)) / (a - 1)
+    (bound,) = curves.response_rdp(np.array([order]), Fraction(1), categories)
+    assert exact <= mpf(bound) <= exact * (1 + mpf(10) ** -10)
+
+
 def test_curves_never_fall_and_tend_to_epsilon() -> None:
     for event in (
         LaplaceEvent(scale=Fraction(2)),

@@ -65,6 +65,14 @@ def test_a_tail_that_does_not_rise_takes_nothing_off(monkeypatch: pytest.MonkeyP
     assert right < dented < right + Fraction(1, 10**6)
 
 
+def test_counts_that_are_not_summed_are_added_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A millionth below the first count, where there is none: added, and twice, since scipy's tails are floats."""
+    right = amplify.shuffled_delta_rounded_up(Fraction(1), 100, Fraction(1, 10))
+    monkeypatch.setattr(scipy.stats, "binom", Watched(dent=(-1, -1e-6)))
+    tailed = amplify.shuffled_delta_rounded_up(Fraction(1), 100, Fraction(1, 10))
+    assert float(tailed - right) == pytest.approx(2e-6, rel=1e-6)
+
+
 @pytest.mark.parametrize("reports", [1500, 3000, 4000])
 def test_thousands_of_clones_are_summed_one_by_one(reports: int) -> None:
     """No block bounds several counts by its least before there are twice as many counts as blocks."""
@@ -85,3 +93,11 @@ def test_the_closed_form_takes_what_the_theorem_takes() -> None:
         amplify.shuffled_epsilon_closed_form(epsilon=1, reports=1, delta=0.5)
     with pytest.raises(ParameterError, match="reports"):
         amplify.shuffled_epsilon_closed_form(epsilon=1, reports=0, delta=0.5)
+
+
+@pytest.mark.parametrize(("reports", "delta"), [(10**6, 1e-6), (10**4, 0.5), (10**9, 1e-12)])
+def test_the_closed_form_ends_where_its_theorem_does(reports: int, delta: float) -> None:
+    most = math.log(reports / (16 * math.log(2 / delta)))
+    assert amplify.shuffled_epsilon_closed_form(epsilon=most * (1 - 1e-9), reports=reports, delta=delta) > 0
+    with pytest.raises(AccountingError, match="closed form"):
+        amplify.shuffled_epsilon_closed_form(epsilon=most * (1 + 1e-9), reports=reports, delta=delta)

@@ -2,16 +2,20 @@
 
 import math
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from mpmath import mp, mpf
 
 from hubbub.errors import AccountingError, BudgetExceeded, EventError, ParameterError
-from hubbub.privacy import compose, epsilon_of, explain, sample_size
+from hubbub.privacy import compose, delta_of, distribution, epsilon_of, explain, sample_size
 from hubbub.privacy.accountant import ORDERS
 from hubbub.privacy.event import (
+    ApproxEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
+    Event,
     FixedSizeSampledEvent,
     GaussianEvent,
     GroupOfTwoEvent,
@@ -24,6 +28,7 @@ from hubbub.privacy.event import (
 from hubbub.privacy.filter import Spent, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Pld, Pure, Rdp, Zcdp
 from hubbub.privacy.neighbors import Neighbors
+from tests.privacy.exact import discrete_gaussian, hockey_stick, real, within
 
 ONE, HALF, MILLIONTH = Fraction(1), Fraction(1, 2), Fraction(1, 10**6)
 LOCAL, REPLACE = Neighbors.LOCAL, Neighbors.REPLACE_ONE
@@ -68,6 +73,20 @@ def test_less_than_a_step_is_accounted_as_a_step() -> None:
     assert epsilon_of([part], delta=1e-6) == epsilon_of([DiscreteGaussianEvent(sigma=Fraction(4))], delta=1e-6)
 
 
+@pytest.mark.parametrize(("squared", "shift"), [(Fraction(7, 2), 1), (Fraction(4), 2), (Fraction(899, 100), 2)])
+def test_the_greatest_whole_step_within_the_sensitivity_is_accounted(squared: Fraction, shift: int) -> None:
+    event = DiscreteGaussianEvent(sigma=Fraction(4), sensitivity_squared=squared)
+    still, moved = (discrete_gaussian(4, shift=k, reach=70) for k in (0, shift))
+    exact = hockey_stick(still, moved, HALF)
+    assert exact <= delta_of([event], epsilon=HALF) <= exact * (1 + mpf(10) ** -3)
+
+
+def test_rates_are_rounded_up() -> None:
+    for rate in (Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(1, 7)):
+        used = Fraction(distribution._options(rate)["sampling_prob"])
+        assert rate < used < rate * (1 + Fraction(1, 1 << 51))
+
+
 @pytest.mark.parametrize("dimension", [None, 1, 3])
 def test_dimensions_are_read_back(dimension: int | None) -> None:
     event = DiscreteGaussianEvent(sigma=Fraction(3), dimension=dimension)
@@ -97,6 +116,38 @@ def test_the_smallest_samples_and_shuffles() -> None:
             ShuffledEvent(event=local, reports=1, failure=bad)
     quiet = ShuffledEvent(event=BoundedRangeEvent(range=ONE, neighbors=LOCAL), reports=9)
     assert quiet.rho == Fraction(1, 8)
+
+
+def test_a_local_event_without_a_rho_has_that_of_its_epsilon_once_shuffled() -> None:
+    class Plain(Event):
+        tag, schema = "plain", MappingProxyType({})
+        epsilon, rho = ONE, None
+
+        def _check(self) -> None:
+            pass
+
+    shuffled = ShuffledEvent(event=Plain(neighbors=LOCAL), reports=1)
+    assert shuffled.rho == PureEvent(bound=ONE).rho
+
+
+def test_the_failure_of_a_group_is_above_the_formula_up_to_its_limit() -> None:
+    tiny = Fraction(1, 10**900)
+    for bound in (ONE, Fraction(600), Fraction(1000)):
+        group = GroupOfTwoEvent(event=ApproxEvent(bound=bound, failure=tiny))
+        assert within(group.failure, (1 + mp.exp(real(bound))) * real(tiny), relative=1e-18)
+    beyond = ApproxEvent(bound=1000 + MILLIONTH, failure=tiny)
+    assert GroupOfTwoEvent(event=beyond).failure == 1
+
+
+def test_curves_are_above_rho_times_the_order_and_end_at_epsilon() -> None:
+    """Neither 1/3 nor its multiples are floats; at order 2^90 the divergence is ε but for 2^-80 of it."""
+    for event in (GaussianEvent(sigma=ONE, sensitivity=Fraction(1, 3)), DiscreteGaussianEvent(sigma=Fraction(3))):
+        for order in (1.5, 3.0, 1024.0):
+            exact = Fraction(order) * event.rho
+            assert exact < Fraction(float(event.rdp([order])[0])) < exact * (1 + Fraction(1, 1 << 48))
+    for loss in (Fraction(1, 3), Fraction(2, 3), Fraction(7, 10)):
+        last = Fraction(float(PureEvent(bound=loss).rdp([2.0**90])[0]))
+        assert loss * (1 - Fraction(1, 1 << 80)) <= last <= loss * (1 + Fraction(1, 1 << 52))
 
 
 def test_groups_without_failures_have_none() -> None:

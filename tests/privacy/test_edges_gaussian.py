@@ -9,6 +9,7 @@ from mpmath import mp, mpf
 from hubbub.privacy import calibrate, fine_gaussian
 from hubbub.privacy.discrete_gaussian import _integrated, _summed, delta_rounded_up
 from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, vector_delta_rounded_up
+from hubbub.privacy.rounding import exp_up
 from tests.privacy.exact import real
 
 ONE = Fraction(1)
@@ -69,6 +70,25 @@ def test_a_hopeless_shift_is_not_summed() -> None:
     assert delta_rounded_up(ONE, ONE, 10**18) == 1
     assert delta_rounded_up(Fraction(8192), ONE, 10**18) == 1
     assert delta_rounded_up(Fraction(8193), ONE, 10**18) == 1
+
+
+def test_a_wide_law_that_hides_nothing_loses_all() -> None:
+    """39σ below: too near to be hopeless by the first test, and too far for erfcx, which is infinite there."""
+    assert delta_rounded_up(Fraction(9000), Fraction(1, 10**6), 702_000) == 1
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 50), Fraction(1, 1000), Fraction(1, 1 << 20)])
+def test_a_narrow_law_that_hides_nothing_loses_all_and_no_more(sigma: Fraction) -> None:
+    """At t = −10σ nearly all noise is 0, which is above it: no tail is small there, and the slack ends at 1."""
+    assert delta_rounded_up(sigma, (Fraction(1, 2) - 10 * sigma) / sigma**2, 1) == 1
+
+
+def test_far_out_the_tail_alone_is_the_bound() -> None:
+    """At t = 90σ, e^(1 − t²/2σ²), and at 89σ the sum, which is far below it."""
+    for sigma in (ONE, Fraction(10), Fraction(10_000)):
+        far, near = ((t * sigma + Fraction(1, 2)) / sigma**2 for t in (90, 89))
+        assert delta_rounded_up(sigma, far, 1) == exp_up(Fraction(1 - 4050))
+        assert 0 < delta_rounded_up(sigma, near, 1) < exp_up(-Fraction(89**2, 2) - 3)
 
 
 def test_the_spread_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Inputs chosen so that the last digit of a rounding decides: there its direction shows."""
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ from mpmath import mp, mpf
 from hubbub.errors import AccountingError
 from hubbub.privacy import convert, curves
 from hubbub.privacy import rounding as r
+from hubbub.privacy.loss import response_delta_rounded_up
 from tests.privacy.exact import real
 
-HAIR = Fraction(1, 10**40)
+HAIR, HALF = Fraction(1, 10**40), Fraction(1, 2)
 ORDERS = [Fraction(9, 8), Fraction(5, 2), Fraction(37, 3), Fraction(400)]
 DELTAS = [*(Fraction(1, 3**step) for step in range(9, 21)), *(Fraction(k, 23) for k in range(12, 22))]
 
@@ -74,6 +77,16 @@ def test_results_are_cut_in_the_direction_of_the_name(order: Fraction, monkeypat
         assert epsilon < real(cut) < epsilon * (1 + mpf(2) ** -61)
 
 
+@pytest.mark.parametrize("claim", [Fraction(1), Fraction(501), Fraction(1001), Fraction(5000)])
+def test_delta_of_a_pure_loss_just_below_it(claim: Fraction) -> None:
+    """Above the truth even where only the last of 240 bits tells ε from the claim, and close to it where more do."""
+    for gap, tight in ((Fraction(1, 1 << 239), 4), (Fraction(1, 1 << 200), 2.0**-38), (HALF, 2.0**-62)):
+        exact = (1 - mp.exp(-real(gap))) / (1 + mp.exp(-real(claim)))
+        assert exact <= real(response_delta_rounded_up(claim, claim - gap)) <= exact * (1 + mpf(tight))
+    assert response_delta_rounded_up(claim, claim) == 0
+    assert response_delta_rounded_up(Fraction(10**3000), Fraction(0)) == 1
+
+
 def test_no_loss_costs_nothing_however_small_delta_is() -> None:
     assert convert.epsilon_of_rho_rounded_up(Fraction(0), Fraction(1, 10**60)) == 0
     assert convert.delta_of_rho_rounded_up(Fraction(0), Fraction(1)) == 0
@@ -94,8 +107,38 @@ def test_curves_are_converted_with_room_for_float_errors(order: float) -> None:
             size = 1 + abs(exponent) + (a - 1) * value
             bound = mpf(convert.delta_of_curve_rounded_up(orders, np.array([value]), at))
             if exponent > -600:
-                assert min(mpf(1), mp.exp(exponent)) <= bound <= mp.exp(exponent + size * mpf(2) ** -39)
+                assert min(mpf(1), mp.exp(exponent)) <= bound <= mp.exp(exponent + size * mpf(2) ** -40 * mpf("1.1"))
             assert 0 <= bound <= 1
+
+
+def test_a_delta_of_exactly_one_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exponent of 0: e^0 rounded up would be above 1."""
+    monkeypatch.setattr(convert, "_best_order", lambda _: Fraction(2))
+    edge = 2 - 2 * r.log_down(Fraction(2))
+    to_delta = convert.delta_of_rho_rounded_up.__wrapped__
+    assert to_delta(Fraction(1), edge - HAIR) == 1 == to_delta(Fraction(1), edge)
+    assert to_delta(Fraction(1), edge + Fraction(1, 1 << 50)) < 1
+
+
+def distance(place: float, orders: curves.Curve) -> curves.Curve:
+    return np.abs(np.log(orders - 1) - place)
+
+
+def test_the_best_order_is_found_to_a_millionth_and_to_both_ends() -> None:
+    def best(objective: Callable[[curves.Curve], curves.Curve]) -> float:
+        return float(mp.log(real(convert._best_order(objective) - 1)))
+
+    places = (-9.87, -3.3, -0.1, 0.123, 1.0, 2.718, 17.71, 59.9)
+    found = [best(partial(distance, place)) for place in places]
+    assert found == pytest.approx(places, rel=0, abs=1e-6)
+    assert best(lambda a: a) == pytest.approx(-30, abs=0.01)
+    assert best(lambda a: -a) == pytest.approx(60, abs=0.01)
+
+
+def test_a_tiny_rho_has_its_best_order_far_out() -> None:
+    """About 10^20, and ε there is about 2√(ρ·ln(1/δ))."""
+    rho, delta = Fraction(1, 10**40), Fraction(1, 10**6)
+    assert convert.epsilon_of_rho_rounded_up(rho, delta) < Fraction(75, 10**21)
 
 
 def test_rho_of_a_loss_that_vanishes_beside_its_exponential() -> None:
@@ -145,6 +188,19 @@ def test_curves_of_dp_accounting_are_enlarged_and_end_at_order_1024() -> None:
     assert truth * (1 + mpf(2) ** -45) <= mpf(curve[0]) <= truth * (1 + mpf(2) ** -43)
     assert np.isfinite(curve[1])
     assert curve[2] == np.inf
+
+
+def test_dp_accounting_is_given_no_more_noise_and_no_smaller_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(curves, "_by_dp_accounting", lambda _, event, __: seen.append(event))
+    orders = np.array([2.0])
+    for ratio in (Fraction(1, 3), Fraction(2, 3), Fraction(3, 10), Fraction(7, 10)):
+        curves.fixed_size_gaussian_rdp(orders, ratio, 10, 100)
+        curves.poisson_gaussian_rdp(orders, ratio, ratio)
+        fixed, poisson = seen[-2:]
+        assert (fixed.source_dataset_size, fixed.sample_size) == (100, 10)
+        assert fixed.event.noise_multiplier == poisson.event.noise_multiplier == r.float_down(ratio) < ratio
+        assert poisson.sampling_probability == r.float_up(ratio) > ratio
 
 
 def test_thirds_are_not_short_and_dyadics_are() -> None:

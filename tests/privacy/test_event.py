@@ -2,16 +2,16 @@
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import FrozenInstanceError, fields
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError, dataclass, fields
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
 
 from hubbub.errors import AccountingError, EventError, ParameterError
-from hubbub.privacy import curves
+from hubbub.privacy import compose, curves
 from hubbub.privacy.event import (
     ApproxEvent,
     BoundedRangeEvent,
@@ -190,6 +190,35 @@ def test_sequences_add_and_repetitions_multiply() -> None:
     assert WithFailure(event=GaussianEvent(sigma=Fraction(1)), failure=MILLIONTH).rho == HALF
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unproven(Event):
+    """An answer about which nothing has been proven."""
+
+    tag: ClassVar[str] = "unproven"
+    schema: ClassVar[Mapping[str, Any]] = {}
+
+    def _check(self) -> None:
+        """Nothing to check."""
+
+    @property
+    def rho(self) -> Fraction | None:
+        return None
+
+
+def test_what_is_not_proven_once_is_not_proven_many_times() -> None:
+    for event in (
+        RepeatedEvent(event=Unproven(), count=2),
+        ComposedEvent(events=(Unproven(), PureEvent(bound=HALF))),
+        WithFailure(event=Unproven(), failure=MILLIONTH),
+        GroupOfTwoEvent(event=Unproven()),
+    ):
+        assert event.rho is None
+        assert event.epsilon is None
+        assert event.rdp([2.0]) == [math.inf]
+        with pytest.raises(AccountingError, match="No zcdp bound"):
+            compose([event], method="zcdp")
+
+
 def test_poisson_sampling() -> None:
     sampled = PoissonSampledEvent(event=ApproxEvent(bound=Fraction(1), failure=MILLIONTH), rate=Fraction(1, 10))
     exact = math.log1p(0.1 * math.expm1(1))
@@ -217,6 +246,10 @@ def test_fixed_size_sampling() -> None:
     gaussian = GaussianEvent(sigma=Fraction(2), neighbors=REPLACE)
     amplified = FixedSizeSampledEvent(event=gaussian, size=10, population=1000)
     assert amplified.rdp([4.0])[0] < gaussian.rdp([4.0])[0] / 20
+    wide = GaussianEvent(sigma=Fraction(6), sensitivity=Fraction(3), neighbors=REPLACE)
+    assert FixedSizeSampledEvent(event=wide, size=10, population=1000).rdp([4.0]) == amplified.rdp([4.0])
+    orders = np.array([1.5, 3.0, 8.0])
+    np.testing.assert_array_equal(sampled.rdp(orders), curves.response_rdp(orders, sampled.epsilon))
     sizes: tuple[Any, ...] = (0, 31, 2.0, True)
     for size in sizes:
         with pytest.raises(ParameterError):
@@ -230,6 +263,9 @@ def test_groups_of_two() -> None:
     assert approx.epsilon == 2
     assert (1 + math.e) * 1e-6 * (1 - 1e-14) <= approx.failure <= (1 + math.e) * 1e-6 * (1 + 1e-14)
     assert approx.rho == curves.response_rho_rounded_up(Fraction(2))
+    ranged = WithFailure(event=BoundedRangeEvent(range=Fraction(1)), failure=MILLIONTH)
+    assert ranged.rho == Fraction(1, 8)
+    assert GroupOfTwoEvent(event=ranged).rho == curves.response_rho_rounded_up(Fraction(2)) > HALF
     assert GroupOfTwoEvent(event=ApproxEvent(bound=Fraction(1), failure=HALF)).failure == 1
     assert GroupOfTwoEvent(event=ApproxEvent(bound=Fraction(2000), failure=Fraction(1, 10**900))).failure == 1
     gaussian = GroupOfTwoEvent(event=GaussianEvent(sigma=Fraction(2)))
@@ -365,6 +401,13 @@ def test_other_bad_parts_are_refused() -> None:
 )
 def test_stored_nonsense_is_refused(stored: Any) -> None:
     with pytest.raises(EventError, match=r"^\[unknown-event\] "):
+        event_from_json(stored)
+
+
+@pytest.mark.parametrize("bad", [2.0, True, "2", None], ids=repr)
+def test_a_stored_count_is_a_whole_number(bad: Any) -> None:
+    stored = {"event": "repeated", "version": 1, "neighbors": "add-remove", "base": PURE_JSON, "count": bad}
+    with pytest.raises(EventError, match="A stored count must be a whole number"):
         event_from_json(stored)
 
 

@@ -1,6 +1,7 @@
 """Readings and study plans: against the definition, the seed's exercises and simulation."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import CapacityError, ParameterError
 from hubbub.privacy import explain, sample_size
+from hubbub.privacy.rounding import log_down, log_up
 
 
 def test_the_range_of_a_probability_at_ln_five_quarters() -> None:
@@ -45,6 +47,7 @@ def test_odds_posterior_harm_power_and_guesses() -> None:
     assert explain(math.log(3)).advantage == pytest.approx(0.75)
     assert explain(math.log(3), 0.5).advantage == pytest.approx(0.875)
     assert explain(0).advantage == 0.5
+    assert explain(1).prior == 0.5
 
 
 def test_a_person_can_read_it() -> None:
@@ -82,6 +85,9 @@ def test_the_least_n_is_exact_at_the_border() -> None:
     assert n * n >= 2 * 2**16 > (n - 1) ** 2
     assert sample_size(alpha=1, epsilon=2) == 1
     assert sample_size(alpha=10, epsilon=900, method="randomized-response") == 1
+    assert sample_size(alpha=1, epsilon=10**3000, method="randomized-response") == 1
+    for n, alpha in ((600, log_up(Fraction(20)) / 600), (601, log_down(Fraction(20)) / 600)):
+        assert sample_size(alpha=alpha, epsilon=1, beta=Fraction(1, 20)) == n
 
 
 @pytest.mark.parametrize("method", ["laplace", "randomized-response"])
@@ -127,5 +133,7 @@ def test_bad_numbers_are_refused(bad: Any) -> None:
         sample_size(alpha=1, epsilon=1, method="magic")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="beta"):
         sample_size(alpha=1, epsilon=1, beta=1)
-    with pytest.raises(CapacityError):
-        explain(701)
+    for large in (701, 700 + Fraction(1, 10**40)):
+        with pytest.raises(CapacityError):
+            explain(large)
+    assert explain(700).epsilon == 700

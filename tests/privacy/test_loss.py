@@ -155,19 +155,20 @@ def test_failure_masses_stand_beside() -> None:
 
 
 class Flat:
-    """A distribution with δ(ε) = 1/4 up to ε = 2, standing in for dp_accounting's."""
+    """A distribution with δ(ε) = 1/4 up to ε = 2, standing in for dp_accounting's; from 5 on its floats are wrong."""
 
     def get_delta_for_epsilon(self, epsilon: float) -> float:
-        return 0.25 if epsilon < 2 else 0.0
+        return 0.25 if epsilon < 2 else 0.0 if epsilon < 5 else -0.25
 
     def get_epsilon_for_delta(self, delta: float) -> float:
+        assert delta > 0, "Nothing is left of δ once failure and rounding are taken off."
         return 0.0 if delta >= 0.25 else 2.0 if delta > 0.125 else float("inf")
 
 
 def test_a_distribution_is_read_with_its_failure_and_rounding() -> None:
     plain = Pld(distribution=Flat(), failure=Fraction(1, 16), rounding=Fraction(1, 16))
     assert plain.delta_at(1) == Fraction(3, 8)
-    assert plain.delta_at(3) == Fraction(1, 8)
+    assert plain.delta_at(3) == plain.delta_at(5) == Fraction(1, 8)
     assert plain.epsilon_at(Fraction(3, 8)) == 0
     assert plain.epsilon_at(Fraction(37, 100)) == 2
     for delta in (Fraction(1, 4), Fraction(1, 8), Fraction(0)):
@@ -211,6 +212,11 @@ def test_bad_numbers_are_refused(bad: Any) -> None:
         lambda: Zcdp(rho=HALF, failure=bad),
         lambda: Pure(epsilon=HALF).epsilon_at(bad),
         lambda: Pure(epsilon=HALF).delta_at(bad),
+        lambda: Approx(epsilon=HALF, delta=HALF).delta_at(bad),
+        lambda: Zcdp(rho=HALF).delta_at(bad),
+        lambda: Rdp(orders=(2.0,), values=(1.0,)).delta_at(bad),
+        lambda: Pld(distribution=Flat()).delta_at(bad),
+        lambda: Pld(distribution=Flat(), rounding=bad),
     ):
         with pytest.raises(ParameterError):
             make()

@@ -68,5 +68,10 @@ def test_edges() -> None:
     assert r.float_up(Fraction(10) ** 400) == float("inf")
     assert r.float_up(Fraction(1, 3)) > Fraction(1, 3) > r.float_down(Fraction(1, 3))
     assert r.exp_up(Fraction(4000)) > 10**1700
-    with pytest.raises(CapacityError):
-        r.exp_up(Fraction(4001))
+    assert r.exp_down(Fraction(4000)) > 10**1700
+    for bound in (r.exp_up, r.exp_down):
+        with pytest.raises(CapacityError):
+            bound(Fraction(4001))
+    last = Fraction(-4000)
+    assert 0 < r.exp_down(last) < r.exp_up(last) <= r.exp_down(last) * (1 + 4 * TIGHT)
+    assert r.exp_down(last - TIGHT) == 0

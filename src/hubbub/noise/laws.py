@@ -81,7 +81,7 @@ def gaussian_tail_rounded_up(k: int, sigma: Fraction) -> float:
     if k <= 0:
         return 1.0
     tail = gaussian_tail(k, sigma) if sigma <= SUMMED_SIGMA else float(special.ndtr(-(k - 1) / float(sigma)))
-    return min(1.0, tail * (1 + 1e-9))
+    return tail * (1 + 1e-9)
 
 
 def gaussian_quantile(beta: float, sigma: Fraction) -> int:

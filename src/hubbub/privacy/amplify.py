@@ -26,7 +26,7 @@ from hubbub.parameters import Real, between, positive, whole
 from hubbub.privacy.curves import Curve
 from hubbub.privacy.loss import Approx
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.rounding import exp_up, float_down, float_up, log_up, short_up
+from hubbub.privacy.rounding import exp_up, float_down, float_up, log_up
 
 _CACHE = 1024
 _ROUNDING = 2.0**-36
@@ -83,7 +83,7 @@ def shuffled_epsilon_rounded_up(local: Fraction, reports: int, delta: Fraction) 
         middle = (low + high) / 2
         enough = shuffled_delta_rounded_up(local, reports, Fraction(middle)) <= delta
         low, high = (low, middle) if enough else (middle, high)
-    return min(local, short_up(Fraction(high)))
+    return min(local, Fraction(high))
 
 
 def shuffled_delta_rounded_up(local: Fraction, reports: int, epsilon: Fraction) -> Fraction:

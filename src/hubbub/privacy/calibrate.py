@@ -91,12 +91,13 @@ def gaussian_sigma_vector(
     """
     squared = positive("sensitivity_squared", sensitivity_squared)
     named = None if coordinates is None else whole("coordinates", coordinates, least=1)
-    by_zcdp = gaussian_sigma_zcdp(rho=rho_of(epsilon=epsilon, delta=delta), sensitivity_squared=squared)
+    loss, mass = positive("epsilon", epsilon), probability("delta", delta)
+    by_zcdp = gaussian_sigma_zcdp(rho=convert.rho_rounded_down(loss, mass), sensitivity_squared=squared)
     moved = moved_coordinates(squared, named)
     if moved == 1:
         shift = max(1, math.isqrt(math.floor(squared)))
-        return min(by_zcdp, gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=shift))
-    return min(by_zcdp, _vector(positive("epsilon", epsilon), probability("delta", delta), squared, moved))
+        return min(by_zcdp, _one_integer(loss, mass, shift))
+    return min(by_zcdp, _vector(loss, mass, squared, moved))
 
 
 def least(
@@ -132,7 +133,7 @@ def _bisect(enough: Callable[[Fraction], bool], start: Fraction, bits: int) -> F
             break
         high *= 2
     else:
-        raise AccountingError("No scale up to 2^256 times the start reaches the target.", start=start)
+        raise AccountingError("No scale up to 2^255 times the start reaches the target.", start=start)
     low = high / 2
     while enough(low):
         high, low = low, low / 2

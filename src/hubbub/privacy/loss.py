@@ -222,8 +222,6 @@ def response_delta_rounded_up(claim: Fraction, epsilon: Fraction) -> Fraction:
     """The δ at ``epsilon`` of randomized response at ``claim``: (e^c − e^ε)/(1 + e^c), and 0 from c on."""
     if epsilon >= claim:
         return _ZERO
-    if claim > 1000:
-        return _ONE
     # With s = e^-c this is (1 − e^(ε−c))/(1 + s): both exponentials are rounded down.
     return short_up((1 - exp_down(epsilon - claim, bits=240)) / (1 + exp_down(-claim)))
 

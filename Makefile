@@ -33,7 +33,7 @@ bench: $(VENV)/.bench ## ratios against OpenDP and NumPy, kept as JSON in bench/
 docs: $(VENV)/.dev ## build the documentation into site/
 	$(BIN)/mkdocs build --strict $(ARGS)
 
-mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants spread evenly, and see that the tests notice (under two hours)
+mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants chosen by their hash, and see that the tests notice (under two hours)
 	$(BIN)/python -m tools.mutate --limit 1500 $(ARGS)
 
 torture: $(VENV)/.dev ## kill and race the ledger's users on both stores for ten minutes, and see that nothing is lent or lost

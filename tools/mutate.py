@@ -181,17 +181,22 @@ def _hunt(
 
 
 def sample(found: Sequence[Mutant], limit: int | None) -> list[Mutant]:
-    """At most ``limit`` mutants, evenly over the list, the same ones every time."""
+    """At most ``limit`` mutants, chosen by a hash of what they are: an edit elsewhere does not choose others."""
     if limit is None or limit >= len(found):
         return list(found)
-    return [found[index * len(found) // limit] for index in range(limit)]
+    chosen = {mutant.identity for mutant in sorted(found, key=_lot)[:limit]}
+    return [mutant for mutant in found if mutant.identity in chosen]
+
+
+def _lot(mutant: Mutant) -> str:
+    return hashlib.sha256(repr(mutant.identity).encode()).hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="make mutate", description=__doc__, allow_abbrev=False)
     parser.add_argument("--module", action="append", default=[], help="only modules whose path contains this")
-    parser.add_argument("--limit", type=int, help="at most this many mutants, evenly spread")
+    parser.add_argument("--limit", type=int, help="at most this many mutants, chosen by their hash")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--resume", action="store_true", help="trust verdicts from before other modules changed")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))

@@ -195,10 +195,16 @@ def test_names_equal_edits_apart() -> None:
     assert len({mutant.identity for mutant in found}) == len(found)
 
 
-def test_samples_evenly_and_always_alike() -> None:
-    found = mutants("m.py", "\n".join(f"x{number} = a{number} < b" for number in range(10)))
-    assert [mutant.line for mutant in sample(found, 5)] == [1, 3, 5, 7, 9]
-    assert sample(found, 10) == sample(found, None) == found
+def test_a_sample_stays_the_same_when_other_code_changes() -> None:
+    lines = [f"def f{number}(a, b):\n    return a < b" for number in range(40)]
+    before = sample(mutants("m.py", "\n".join(lines)), 20)
+    after = sample(mutants("m.py", "\n".join(["x = 1", *lines[:10], *lines[12:]])), 20)
+    assert len(before) == len(after) == 20
+    kept = {mutant.identity for mutant in before} & {mutant.identity for mutant in after}
+    assert len(kept) >= 16
+    assert [mutant.line for mutant in before] == sorted(mutant.line for mutant in before)
+    whole = mutants("m.py", lines[0])
+    assert sample(whole, len(whole)) == sample(whole, None) == whole
 
 
 @pytest.fixture

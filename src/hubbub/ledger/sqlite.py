@@ -22,6 +22,14 @@ from hubbub.ledger.store import Row
 _COURTESY = 0.0005
 """How long a writer steps back after it found others waiting, so that they get their turn."""
 
+_SETTINGS = (
+    "cell_size_check = ON",
+    "trusted_schema = OFF",
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "cache_size = -65536",  # 64 MiB: the indexes of a million charges are touched all over
+)
+
 _GUARD = """CREATE TRIGGER entries_are_never_{past} BEFORE {verb} ON entries
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"""
 
@@ -104,7 +112,7 @@ class SqliteSession:
                 timeout=self._store.patience,
                 cached_statements=256,
             )
-            for pragma in ("cell_size_check = ON", "trusted_schema = OFF", "synchronous = FULL", "fullfsync = ON"):
+            for pragma in _SETTINGS:
                 connection.execute(f"PRAGMA {pragma}")
             if not self.writes:
                 return connection

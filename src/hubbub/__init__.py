@@ -9,11 +9,13 @@ from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.release import Release
 from hubbub.secret import Facts, Secret
+from hubbub.session import Database, open
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Budget",
+    "Database",
     "Facts",
     "HubbubError",
     "Ledger",
@@ -23,5 +25,6 @@ __all__ = [
     "Renewal",
     "Secret",
     "Sensitivity",
+    "open",
     "report",
 ]

@@ -240,6 +240,8 @@ def test_a_session_that_failed_to_open_leaves_nothing_open(path: Path) -> None:
 class Connection:
     """Something that must be put down."""
 
+    writes = False
+
     def __init__(self) -> None:
         self.down = self.left = 0
 

@@ -1,0 +1,36 @@
+"""What an engine is: something that turns an Aggregate into exact integers, and tells the owner about sources."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from hubbub.policy.tables import Source, Table
+from hubbub.query.expression import Expression, Value
+from hubbub.query.ops import Aggregate, Relation
+
+
+class Engine(Protocol):
+    """Runs ops on declared tables. Whatever goes wrong while it reads is one and the same EngineError."""
+
+    def check(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> None:
+        """Raises what a run would raise for public reasons (sums that could not be held), before anything is paid."""
+
+    def run(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> list[tuple[int, ...]]:
+        """One exact integer a tally, for every combination of public keys: the last group's values change fastest.
+
+        These are exact: they belong into Secrets at once.
+        """
+
+    def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
+        """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
+
+    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
+        """How many rows of a public relation share one combination of keys, at most."""
+
+    def values(
+        self, relation: Relation, expression: Expression, *, tables: Mapping[str, Table], most: int
+    ) -> tuple[Value, ...]:
+        """The distinct values of an expression over a public relation, ascending, missing ones left out: most + 1 at
+        most, so that the caller can see that there are too many."""
+
+    def close(self) -> None:
+        """Ends every process and removes every file of its own."""

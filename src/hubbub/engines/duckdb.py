@@ -1,0 +1,177 @@
+"""DuckDB behind a wall: each request is answered by a process of its own, prepared in advance and killed afterwards.
+
+Whatever happens in there, the analyst hears one fixed sentence; what really happened goes to the owner's log alone.
+"""
+
+import math
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from hubbub.engines import relations
+from hubbub.engines.lower import Node
+from hubbub.engines.pool import Pool
+from hubbub.engines.relations import Statement
+from hubbub.engines.sources import Origin, Sources
+from hubbub.errors import EngineError, HubbubError, ParameterError
+from hubbub.policy.kinds import Type
+from hubbub.policy.tables import Limits, Source, Table
+from hubbub.query.expression import Expression, Value
+from hubbub.query.ops import Aggregate, JoinPublic, Relation, Scan
+
+Log = Callable[[str], None]
+
+_SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
+
+
+class DuckDB:
+    """The engine over files and frames. Close it, or use it in a ``with`` statement. Safe to share between threads."""
+
+    def __init__(self, *, limits: Limits | None = None, log: Log | None = None, standbys: int = 2) -> None:
+        self.limits = limits or Limits()
+        self._log = log
+        self._directory = tempfile.mkdtemp(prefix="hubbub-")
+        self._sources = Sources(self._directory)
+        self._pool = Pool(directory=self._directory, standbys=standbys)
+
+    def __enter__(self) -> "DuckDB":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends every process and removes every file of its own."""
+        self._pool.close()
+
+    def check(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> None:
+        """Raises what a run would raise for public reasons, before anything is paid: sums that could not be held."""
+        self._statement(aggregate, tables)
+
+    def run(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> list[tuple[int, ...]]:
+        """One exact integer a tally, for every combination of public keys: the last group's values change fastest."""
+        statement, origins = self._statement(aggregate, tables)
+        rows = self._ask(statement, origins.values())
+        cells = math.prod(len(group.values) for group in aggregate.groups)
+        found = [(0,) * len(aggregate.tallies)] * cells
+        for code, *sums in rows:
+            found[code] = tuple(int(one) for one in sums)
+        return found
+
+    def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
+        """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
+        origin = self._origin(source, ())
+        rows = self._ask(Statement(f"DESCRIBE SELECT * FROM {relations.sql(origin.clause)}"), [origin])
+        return tuple((str(row[0]), str(row[1])) for row in rows)
+
+    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
+        """How many rows of a public relation share one combination of keys, at most."""
+        origins = self._origins(relation, tables)
+        statement = relations.fanout(relation, keys, tables, _clauses(origins))
+        ((most,),) = self._ask(statement, origins.values())
+        return int(most)
+
+    def values(
+        self, relation: Relation, expression: Expression, *, tables: Mapping[str, Table], most: int
+    ) -> tuple[Value, ...]:
+        """The distinct values of an expression over a public relation, ascending; most + 1 at most."""
+        origins = self._origins(relation, tables)
+        statement = relations.values(relation, expression, tables, _clauses(origins), most=most)
+        return tuple(_value(row[0], expression.kind.type) for row in self._ask(statement, origins.values()))
+
+    def _statement(self, op: Aggregate, tables: Mapping[str, Table]) -> tuple[Statement, dict[str, Origin]]:
+        origins = self._origins(op.input, tables)
+        secret = secrets.randbits(64), secrets.randbits(64)
+        return relations.aggregate(op, tables, _clauses(origins), secret=secret), origins
+
+    def _origins(self, relation: Relation, tables: Mapping[str, Table]) -> dict[str, Origin]:
+        return {
+            name: self._origin(tables[name].source, [column.name for column in tables[name].columns])
+            for name in _scanned(relation)
+        }
+
+    def _origin(self, source: Source, columns: Sequence[str]) -> Origin:
+        try:
+            return self._sources.origin(source, columns)
+        except HubbubError:
+            raise
+        except Exception as error:
+            self._tell(f"{type(error).__name__}: {error}")
+            raise EngineError from None
+
+    def _ask(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
+        """The rows of a statement, from a fresh process; whatever goes wrong is one error."""
+        known = list(origins)
+        request = {
+            "statement": statement.sql,
+            "keys": [
+                {"table": keys.table, "type": keys.type, "places": keys.places, "values": keys.values}
+                for keys in statement.keys
+            ],
+            "paths": sorted({path for origin in known for path in origin.paths}),
+            "databases": {name: path for origin in known for name, path in (origin.databases or {}).items()},
+            "limits": {
+                "memory": self.limits.memory,
+                "temporary": self.limits.temporary,
+                "bytes": size(self.limits.temporary),
+                "threads": self.limits.threads,
+            },
+        }
+        try:
+            answer = self._pool.ask(request, seconds=self.limits.seconds)
+            if "error" not in answer:
+                rows: list[list[Any]] = answer["rows"]
+                return rows
+            problem = str(answer["error"])
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        self._tell(problem)
+        raise EngineError from None
+
+    def _tell(self, problem: str) -> None:
+        if self._log is not None:
+            self._log(problem)
+
+
+def size(amount: str) -> int:
+    """The bytes of an amount such as 20GB; GiB and the like count in powers of two."""
+    number = amount.strip().upper().rstrip("BIKMGT ")
+    unit = amount.strip().upper()[len(number) :].strip()
+    try:
+        power = _SIZES[unit.replace("I", "")]
+        return int(float(number) * (1024**power if "I" in unit else 1000**power))
+    except (KeyError, ValueError):
+        raise ParameterError("amount", "a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", amount) from None
+
+
+def _clauses(origins: Mapping[str, Origin]) -> dict[str, Node]:
+    return {name: origin.clause for name, origin in origins.items()}
+
+
+def _scanned(op: Relation) -> set[str]:
+    match op:
+        case Scan(table=table):
+            return {table}
+        case JoinPublic(input=below, public=public):
+            return _scanned(below) | _scanned(public)
+        case _:
+            return _scanned(op.input)
+
+
+def _value(shown: str, type_: Type) -> Value:
+    """A value out of the engine's text for it."""
+    match type_:
+        case Type.BOOLEAN:
+            return shown == "true"
+        case Type.INTEGER:
+            return int(shown)
+        case Type.REAL:
+            return float(shown)
+        case Type.DATE:
+            return date.fromisoformat(shown)
+        case Type.TIMESTAMP:
+            return datetime.fromisoformat(shown)
+        case Type.TEXT:
+            return shown

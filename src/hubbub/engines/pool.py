@@ -1,0 +1,224 @@
+"""Prepared processes, one for each request: started ahead of time, used once, and gone afterwards.
+
+A first process loads the engine and forks the others, so that one costs a few milliseconds. It holds a socket of ours
+and looks for its parent: when either goes, so do all of them, and the files with them.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hubbub.engines import worker
+
+_START = 60.0
+"""Seconds that a process may take to be ready."""
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Environment variables that the engine's processes see: no secrets."""
+
+
+class Late(Exception):
+    """It took longer than it may."""
+
+
+@dataclass(slots=True)
+class Standby:
+    """A process that waits for its one request."""
+
+    channel: socket.socket
+    process: int | None = None
+    handle: int | None = None
+    """A descriptor of the process itself: its number may be given to another one after its end."""
+
+    def ready(self) -> None:
+        """Waits until it has loaded everything; EOFError where it has ended instead, or since."""
+        if self.process is None:
+            self.channel.settimeout(_START)
+            self.process = int(worker.receive(self.channel)["ready"])
+            if hasattr(os, "pidfd_open"):
+                self.handle = os.pidfd_open(self.process)
+        if select.select([self.channel], [], [], 0)[0]:
+            raise EOFError
+
+    def ask(self, request: Any, seconds: float) -> Any:
+        """Its answer within so many seconds of wall time; the rest of the message included."""
+        deadline = time.monotonic() + seconds
+        try:
+            self.channel.settimeout(seconds)
+            worker.send(self.channel, request)
+            return worker.receive(_Deadline(self.channel, deadline))  # type: ignore[arg-type]
+        except TimeoutError:
+            raise Late(f"The engine took longer than {seconds:g} seconds and was stopped.") from None
+        except (EOFError, OSError):
+            raise RuntimeError("The engine's process ended without an answer.") from None
+
+    def end(self) -> None:
+        """Kills it, if it still runs, and waits until it has gone."""
+        with contextlib.suppress(OSError):
+            if self.handle is not None:
+                signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+            elif self.process is not None:
+                os.kill(self.process, signal.SIGKILL)
+            self.channel.settimeout(_START)
+            while self.channel.recv(1 << 16):
+                pass
+            if self.handle is not None:
+                select.select([self.handle], [], [], _START)
+        self.forget()
+
+    def forget(self) -> None:
+        """Closes our side of it."""
+        self.channel.close()
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
+
+
+class _Deadline:
+    """A socket for reading until a moment, however many pieces the message comes in."""
+
+    def __init__(self, channel: socket.socket, deadline: float) -> None:
+        self._channel = channel
+        self._deadline = deadline
+
+    def recv(self, size: int) -> bytes:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._channel.settimeout(left)
+        return self._channel.recv(size)
+
+
+@dataclass(slots=True)
+class _Nursery:
+    """The first process, as this process sees it."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    owner: int
+
+
+class Pool:
+    """Standbys, kept at a number. After a fork of our own process the child starts its own."""
+
+    def __init__(self, *, directory: str, standbys: int) -> None:
+        self._directory = directory
+        self._wanted = max(1, standbys)
+        self._waiting: deque[Standby] = deque()
+        self._lock = threading.Lock()
+        self._nursery: _Nursery | None = None
+        self._closed = False
+        self._last = weakref.finalize(self, _remove, directory, os.getpid())
+        self._fill()
+
+    def ask(self, request: dict[str, Any], *, seconds: float) -> Any:
+        """The answer of a fresh process, which is dead when this returns, and its scratch files gone."""
+        standby = self._take()
+        scratch = tempfile.mkdtemp(prefix="scratch-", dir=self._directory)
+        try:
+            return standby.ask({**request, "scratch": scratch}, seconds)
+        finally:
+            standby.end()
+            shutil.rmtree(scratch, ignore_errors=True)
+            self._fill()
+
+    def close(self) -> None:
+        """Ends every process and removes the directory."""
+        with self._lock:
+            self._closed = True
+            standbys, self._waiting = list(self._waiting), deque()
+            nursery, self._nursery = self._nursery, None
+        ours = nursery is not None and nursery.owner == os.getpid()
+        for standby in standbys:
+            if ours:
+                with contextlib.suppress(EOFError, OSError):
+                    standby.ready()
+                standby.end()
+            else:
+                standby.forget()
+        if nursery is not None:
+            nursery.control.close()
+            if ours:
+                nursery.process.wait()
+        self._last()
+
+    def _take(self) -> Standby:
+        """A standby that is ready. One that died waiting is not held against the question."""
+        for _ in range(self._wanted + 1):
+            with self._lock:
+                self._mend()
+                standby = self._waiting.popleft() if self._waiting else self._fork()
+            try:
+                standby.ready()
+                return standby
+            except (EOFError, OSError):
+                standby.forget()
+        raise RuntimeError("The engine's process cannot be started.")
+
+    def _fill(self) -> None:
+        with contextlib.suppress(OSError), self._lock:
+            if not self._closed:
+                self._mend()
+                while len(self._waiting) < self._wanted:
+                    self._waiting.append(self._fork())
+
+    def _mend(self) -> None:
+        """Starts the first process, if there is none, it died, or it is another process's."""
+        if self._closed:
+            raise RuntimeError("The engine is closed.")
+        nursery = self._nursery
+        if nursery is not None and nursery.owner == os.getpid() and nursery.process.poll() is None:
+            return
+        for standby in self._waiting:
+            standby.forget()
+        self._waiting.clear()
+        if nursery is not None:
+            nursery.control.close()
+            if nursery.owner != os.getpid():
+                self._directory = tempfile.mkdtemp(prefix="hubbub-")
+                self._last = weakref.finalize(self, _remove, self._directory, os.getpid())
+        self._nursery = _start(self._directory)
+
+    def _fork(self) -> Standby:
+        if self._nursery is None:
+            raise RuntimeError("The engine is closed.")
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._nursery.control, [b"+"], [theirs.fileno()])
+        return Standby(ours)
+
+
+def _start(directory: str) -> _Nursery:
+    ours, theirs = socket.socketpair()
+    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
+    environment = {name: value for name, value in os.environ.items() if name in _KEPT} | {"PYTHONPATH": paths}
+    program = str(Path(worker.__file__).resolve())
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", program, str(theirs.fileno()), directory, str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=directory,
+            env=environment,
+        )
+    return _Nursery(process, ours, os.getpid())
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)

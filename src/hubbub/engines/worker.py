@@ -1,0 +1,193 @@
+"""The engine's process: a program of its own that reads declared files, answers one request and ends.
+
+It is started as a script and imports nothing of ours. The first process loads the engine and then only forks: a child
+for each request, prepared before the request comes. Requests and answers are JSON behind their length; nothing that is
+received is ever executed but the one statement, and that on a locked engine without network.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import threading
+from typing import Any
+
+_LENGTH = struct.Struct(">Q")
+MOST = 1 << 32
+_DEATH_SIGNAL = 1
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+
+
+def send(channel: socket.socket, message: Any) -> None:
+    """One message, whole."""
+    body = json.dumps(message).encode()
+    channel.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def receive(channel: socket.socket) -> Any:
+    """One message, whole; EOFError where the other side has gone."""
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
+    if length > MOST:
+        raise EOFError
+    return json.loads(_exactly(channel, length))
+
+
+def _exactly(channel: socket.socket, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = channel.recv(min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+# The first process
+
+
+def nursery(control: socket.socket, directory: str, parent: int) -> None:
+    """Forks a child for each descriptor that it is sent; ends with its parent, and leaves nothing behind."""
+    import duckdb  # noqa: F401  (loaded once, for every child)
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+    children: list[int] = []
+    own = os.getpid()
+    while os.getppid() == parent:
+        if not select.select([control], [], [], 1.0)[0]:
+            continue
+        _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        if not descriptors:
+            break
+        child = os.fork()
+        if child == 0:
+            control.close()
+            _child(socket.socket(fileno=descriptors[0]), own)
+        os.close(descriptors[0])
+        children = [one for one in children if _alive(one)]
+        children.append(child)
+    for one in children:
+        if _alive(one):
+            os.kill(one, signal.SIGKILL)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    """Whether it is still a child of ours."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[1]) == os.getpid()
+    except OSError:
+        return False
+
+
+def _child(channel: socket.socket, nursery_: int) -> None:
+    """Everything after the fork; it never returns."""
+    status = 1
+    try:
+        _confine(nursery_)
+        serve(channel)
+        status = 0
+    except BaseException:
+        pass
+    finally:
+        os._exit(status)
+
+
+# The child
+
+
+def _confine(nursery_: int) -> None:
+    """Dies with its parent, has its own group, leaves no core, and sees no network where the system lets it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with contextlib.suppress(AttributeError):  # only Linux has these two
+        libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if libc.unshare(_NEW_NETWORK) != 0:
+            libc.unshare(_NEW_USER | _NEW_NETWORK)
+    if os.getppid() != nursery_:
+        os._exit(1)
+    os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve(channel: socket.socket) -> None:
+    """Gets ready, waits for the one request, and answers it."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    send(channel, {"ready": os.getpid()})
+    request = receive(channel)
+    threading.Thread(target=_watch, args=(channel,), daemon=True).start()
+    try:
+        answer: dict[str, Any] = {"rows": rows_of(connection, request)}
+    except BaseException as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    send(channel, answer)
+
+
+def _watch(channel: socket.socket) -> None:
+    """Nothing more is ever sent to us, so whatever can be read is the end of the other side."""
+    channel.recv(1)
+    os._exit(1)
+
+
+def rows_of(connection: Any, request: dict[str, Any]) -> list[list[Any]]:
+    """The rows of the request's statement, on a locked engine."""
+    lock(connection, request)
+    for table in request["keys"]:
+        connection.execute(
+            f"CREATE TEMP TABLE {_quoted(table['table'])} AS "
+            f'SELECT CAST(value AS {table["type"]}) AS "value", place AS "place" FROM '
+            "(SELECT unnest(CAST($1 AS VARCHAR[])) AS value, unnest(CAST($2 AS INTEGER[])) AS place)",
+            [table["values"], table["places"]],
+        )
+    return [list(row) for row in connection.execute(request["statement"]).fetchall()]
+
+
+def lock(connection: Any, request: dict[str, Any]) -> None:
+    """Attaches what was declared, then shuts every other door. The order matters: the last line locks the rest."""
+    limits = request["limits"]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["bytes"], limits["bytes"]))
+    for name, path in request["databases"].items():
+        connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
+    settings: list[tuple[str, str]] = [
+        ("temp_directory", _text(request["scratch"])),
+        ("max_temp_directory_size", _text(limits["temporary"])),
+        ("memory_limit", _text(limits["memory"])),
+        *([("threads", str(int(limits["threads"])))] if limits["threads"] else []),
+        ("preserve_insertion_order", "false"),
+        ("disabled_optimizers", "'top_n_window_elimination'"),
+        ("ieee_floating_point_ops", "true"),
+        ("TimeZone", "'UTC'"),
+        ("allow_persistent_secrets", "false"),
+        ("allowed_paths", "[" + ", ".join(_text(path) for path in request["paths"]) + "]"),
+        ("autoload_known_extensions", "false"),
+        ("autoinstall_known_extensions", "false"),
+        ("allow_community_extensions", "false"),
+        ("python_enable_replacements", "false"),
+        ("enable_external_access", "false"),
+        ("lock_configuration", "true"),
+    ]
+    connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("NUL")
+    return "'" + value.replace("'", "''") + "'"
+
+
+if __name__ == "__main__":
+    nursery(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,153 @@
+"""Tables out of a source's own schema and what the owner adds to it.
+
+Types come from the policy, from the schema that a source carries (the footer of a Parquet file, a catalogue, an Arrow
+schema) or from arguments. They are never guessed from values: a guess is a function of the data, and would be shown by
+every error. A column without a type is there, and no question may use it; the sentence says what to declare.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from hubbub.errors import ParameterError, PolicyError
+from hubbub.policy import declared
+from hubbub.policy.grid import default_grid
+from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.sources import UNTYPED
+from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.types import READABLE, Unusable, base_name, declared_kind, engine_kind
+
+__all__ = ["Schema", "default_grid", "single_table"]
+
+Schema = Sequence[tuple[str, str | None]]
+"""The columns of a source in order, each with its engine type; None where the source does not say."""
+
+T = TypeVar("T")
+
+
+def single_table(
+    *,
+    name: str,
+    source: Source,
+    schema: Schema,
+    unit: str | None,
+    bounds: Mapping[str, object] | None = None,
+    keys: Mapping[str, object] | None = None,
+    types: Mapping[str, object] | None = None,
+    nullable: Mapping[str, bool] | None = None,
+    grids: Mapping[str, object] | None = None,
+    unique: bool = False,
+) -> Table:
+    """A table with every column of the schema, and what is declared of some of them by name."""
+    declared.name("name of a table", name)
+    own = [str(column) for column, _ in schema]
+    given: dict[str, Mapping[str, object]] = {
+        "bounds": _by_column(name, own, "bounds", bounds),
+        "keys": _by_column(name, own, "keys", keys),
+        "type": _by_column(name, own, "types", types),
+        "nullable": _by_column(name, own, "nullable", nullable),
+        "grid": _by_column(name, own, "grids", grids),
+    }
+    columns, unusable = [], {}
+    for column, said in schema:
+        engine = None if source.format in UNTYPED else said
+        facts = {what: found[column.lower()] for what, found in given.items() if column.lower() in found}
+        made = _column(column, engine, facts)
+        if isinstance(made, Column):
+            columns.append(made)
+            if unit is not None and column.lower() == str(unit).lower():
+                _same_units(made, engine)
+            continue
+        if facts.keys() - {"nullable"}:
+            raise PolicyError(
+                f"{made.reason} So nothing can be declared of it but a type.", name=f"{min(facts)} of column {column}"
+            )
+        unusable[column] = made.reason
+    if not columns:
+        raise PolicyError(
+            f"No column of table {name} can be used. {next(iter(unusable.values()), 'It has none.')}", name="columns"
+        )
+    return Table(name=name, source=source, columns=tuple(columns), unit=unit, unique=unique, unusable=unusable)
+
+
+def _by_column(table: str, own: Iterable[str], what: str, given: Mapping[str, T] | None) -> dict[str, T]:
+    """What was declared, under lower-case names that the table has."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ParameterError(what, "a mapping from columns to what is declared of them", given)
+    known = {column.lower() for column in own}
+    found: dict[str, T] = {}
+    for column, value in given.items():
+        if not isinstance(column, str) or column.lower() not in known:
+            raise PolicyError(
+                f"Table {table} has no column {column} to declare {what} of.{declared.suggestion(column, own)}",
+                name=f"{what} of column {column}",
+            )
+        if column.lower() in found:
+            raise PolicyError(
+                f"The {what} of column {column} are declared twice. Leave one out.", name=f"{what} of column {column}"
+            )
+        found[column.lower()] = value
+    return found
+
+
+def _column(name: str, engine: str | None, facts: Mapping[str, object]) -> Column | Unusable:
+    """The column, or the sentence that says why it cannot be used."""
+    try:
+        declared.name("name of a column", name)
+    except ParameterError:
+        return Unusable(f"Column {ascii(name)[:80]} has a name that cannot be shown. Rename it in the source.")
+    nullable = facts.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise ParameterError(f"nullable of column {name}", "true or false", nullable)
+    kind = _kind(name, engine, facts.get("type"), nullable=nullable)
+    if isinstance(kind, Unusable):
+        return kind
+    return Column(
+        name=name,
+        kind=kind,
+        bounds=facts.get("bounds"),  # type: ignore[arg-type]  # checked by Column, which names the place
+        grid=facts.get("grid"),  # type: ignore[arg-type]
+        keys=facts.get("keys"),  # type: ignore[arg-type]
+    )
+
+
+def _kind(name: str, engine: str | None, written: object, *, nullable: bool) -> Kind | Unusable:
+    own = None if engine is None else engine_kind(engine, nullable=nullable)
+    if isinstance(own, Unusable):
+        return Unusable(f"Column {name} {own.reason}, which no question can use. Convert it in the source.")
+    if written is None:
+        if own is None:
+            return Unusable(f"Column {name} has no type of its own. Declare one: integer, real, text, date, ….")
+        return own
+    kind = declared_kind(name, written, nullable=nullable)
+    if own is not None and kind.type is not own.type and kind.type not in READABLE[own.type]:
+        raise PolicyError(
+            f"Column {name} holds {own.type} values in its source, which cannot be read as {kind.type}. "
+            f"Declare {own.type}, or leave the type out.",
+            name=f"type of column {name}",
+        )
+    return kind
+
+
+def _same_units(column: Column, engine: str | None) -> None:
+    """Two units must not become one by the way they are read.
+
+    Which groups of a unit are kept is decided for each unit alone. If one unit's rows were counted as another's, its
+    coming or going could change what is kept of the other.
+    """
+    if engine is None:
+        return
+    own = engine_kind(engine)
+    if isinstance(own, Kind) and own.type is Type.REAL:
+        raise PolicyError(
+            f"The unit cannot be {column.name}: it holds {base_name(engine)} values in its source, and different ones "
+            "could be read as one. Store it as integers or text.",
+            name="unit",
+        )
+    if isinstance(own, Kind) and own.type is not column.kind.type and column.kind.type is not Type.TEXT:
+        raise PolicyError(
+            f"The unit {column.name} holds {own.type} values in its source; read as {column.kind.type}, different ones "
+            f"could become one. Leave its type out.",
+            name=f"type of column {column.name}",
+        )

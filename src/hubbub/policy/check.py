@@ -1,0 +1,146 @@
+"""What the owner declared, compared with the data: exact numbers, for the owner's eyes only.
+
+They are counts of real rows. Nothing of a report may reach an analyst, decide a price or appear in an error. What it
+may do is let bounding be skipped where a declared fact was seen to hold for this version of the data.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hubbub.errors import PolicyError
+from hubbub.policy import probe
+from hubbub.policy.tables import Policy, Table
+
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+"""Runs SQL on the owner's own connection, in which every table of the policy has its own name."""
+
+
+class Fact(StrEnum):
+    """What is compared. The first two are promises; the rest say what bounding and grouping will leave out."""
+
+    NOT_NULL = "not null"
+    UNIQUE = "one row a unit"
+    UNIT = "unit present"
+    READABLE = "of its type"
+    BOUNDS = "within bounds"
+    KEYS = "among the keys"
+    ROWS = "within max_rows"
+
+
+PROMISES = frozenset({Fact.NOT_NULL, Fact.UNIQUE})
+_REMEDIES = {
+    Fact.NOT_NULL: "Take the declaration back: nullable = true.",
+    Fact.UNIQUE: "Take the declaration back: unique = false.",
+    Fact.UNIT: "These rows belong to nobody, and are left out of every answer.",
+    Fact.READABLE: "These values count as missing.",
+    Fact.BOUNDS: "These values are clamped when they are added up.",
+    Fact.KEYS: "These rows are in no group.",
+    Fact.ROWS: "Of these units, rows beyond the limit may count for nothing.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One declaration, and how many rows (or units) do not keep it."""
+
+    table: str
+    column: str | None
+    fact: Fact
+    against: int
+    out_of: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against it."""
+        return self.against == 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is a promise that the data does not keep."""
+        return self.fact in PROMISES and not self.holds
+
+    @property
+    def remedy(self) -> str:
+        """What follows, or what to do, where it does not hold."""
+        return _REMEDIES[self.fact]
+
+    def __str__(self) -> str:
+        place = self.table if self.column is None else f"{self.table}.{self.column}"
+        what = "units" if self.fact in {Fact.UNIQUE, Fact.ROWS} else "rows"
+        start = f"{place}: {self.fact}"
+        if self.holds:
+            return f"{start}: yes, all {self.out_of} {what}."
+        return f"{start}: not {self.against} of {self.out_of} {what}. {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All findings for one version of the data. Not for analysts."""
+
+    version: str
+    fingerprint: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise is kept."""
+        return not any(finding.broken for finding in self.findings)
+
+    @property
+    def unique(self) -> frozenset[str]:
+        """The tables in which each unit was declared to have one row, and has."""
+        return frozenset(finding.table for finding in self.findings if finding.fact is Fact.UNIQUE and finding.holds)
+
+    def __str__(self) -> str:
+        head = f"Version {self.version}: {'every promise is kept' if self.holds else 'broken promises'}."
+        return "\n".join([head, *(f"{'✗' if f.broken else '·' if not f.holds else '✓'} {f}" for f in self.findings)])
+
+
+def check(policy: Policy, ask: Ask) -> Report:
+    """Compare every declaration with the rows, in one or two scans of each table."""
+    findings = tuple(finding for table in policy.tables.values() for finding in _table(table, policy, ask))
+    return Report(version=policy.version, fingerprint=policy.fingerprint, findings=findings)
+
+
+def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
+    facts: list[tuple[str, Fact, str]] = []
+    for column in table.columns:
+        value, raw = probe.value_of(column), probe.quoted(column.name)
+        facts.append((column.name, Fact.READABLE, f"{raw} IS NOT NULL AND {value} IS NULL"))
+        if column.name == table.unit:
+            facts.append((column.name, Fact.UNIT, f"{value} IS NULL"))
+        if not column.kind.nullable:
+            facts.append((column.name, Fact.NOT_NULL, f"{value} IS NULL"))
+        if column.bounds is not None:
+            facts.append((column.name, Fact.BOUNDS, probe.outside(column)))
+        if column.keys is not None:
+            facts.append((column.name, Fact.KEYS, probe.elsewhere(column)))
+    (row,) = ask(probe.statement(table, [condition for *_, condition in facts]))
+    if len(row) != len(facts) + 1:
+        raise PolicyError("The answer of the data has another shape than the question. Check the connection.")
+    rows, *against = (int(number) for number in row)
+    found = [
+        Finding(table=table.name, column=column, fact=fact, against=number, out_of=rows)
+        for (column, fact, _), number in zip(facts, against, strict=True)
+    ]
+    return found + _units(table, policy.limits.max_rows, ask)
+
+
+def _units(table: Table, most: int | None, ask: Ask) -> list[Finding]:
+    """What is said about the rows of a unit, taken over the whole table: a group cannot hold more."""
+    unit = None if table.unit is None else table.column(table.unit)
+    if unit is None or not (table.unique or most):
+        return []
+    ((everyone, several, many),) = ask(probe.units(table, unit, most or 1))
+    found = []
+    if table.unique:
+        found.append(
+            Finding(table=table.name, column=unit.name, fact=Fact.UNIQUE, against=int(several), out_of=int(everyone))
+        )
+    if most:
+        found.append(
+            Finding(table=table.name, column=unit.name, fact=Fact.ROWS, against=int(many), out_of=int(everyone))
+        )
+    return found

@@ -1,0 +1,79 @@
+"""The hash that stands for a policy in the canonical form of a question.
+
+Two policies share it if every question is read and bounded alike under both: the tables, whose rows they are, their
+columns in order, with kinds, bounds, steps and keys, and the limits on what a unit may add. Not part of it are
+
+- sources: a file that is moved or split holds the same rows. What the rows are is said by the version, which stands
+  beside the fingerprint in every question;
+- account and budget: they say who pays and how much there is, and stand beside it too;
+- time, memory, threads and the number of groups: they decide whether a question is answered, not what its answer means;
+- columns that cannot be used: no question that was answered has looked at them.
+
+A declaration that changes makes earlier answers unfindable, which costs budget and never privacy. So whatever is in
+doubt is in.
+"""
+
+import hashlib
+import json
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hubbub.policy.tables import Column, Policy, Table, Value
+
+FORMAT = 1
+"""Of the JSON below; a new number where its meaning changes."""
+
+
+def fingerprint(policy: "Policy") -> str:
+    """SHA-256 over the canonical JSON of what is declared, in hexadecimal."""
+    return hashlib.sha256(canonical(policy).encode("ascii")).hexdigest()
+
+
+def canonical(policy: "Policy") -> str:
+    """What is hashed: tables in the order of their names, columns in their own."""
+    limits = policy.limits
+    content = {
+        "format": FORMAT,
+        "limits": {"groups": limits.max_groups, "rows": limits.max_rows, "fanout": limits.max_fanout},
+        "tables": [_table(table) for table in sorted(policy.tables.values(), key=lambda table: table.name)],
+    }
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _table(table: "Table") -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "unit": table.unit,
+        "unique": table.unique,
+        "columns": [_column(column) for column in table.columns],
+    }
+
+
+def _column(column: "Column") -> dict[str, Any]:
+    kind = column.kind
+    return {
+        "name": column.name,
+        "type": kind.type.value,
+        "nullable": kind.nullable,
+        "range": None if kind.low is None else list(kind.range),
+        "bounds": None if column.bounds is None else [_ratio(end) for end in column.bounds],
+        "step": None if column.step is None else _ratio(column.step),
+        "keys": None if column.keys is None else [_value(key) for key in column.keys],
+    }
+
+
+def _ratio(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _value(value: "Value") -> bool | int | str | None:
+    match value:
+        case float():
+            return value.hex()
+        case datetime():
+            return value.isoformat(sep=" ", timespec="microseconds")
+        case date():
+            return value.isoformat()
+    return value

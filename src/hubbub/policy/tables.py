@@ -1,0 +1,229 @@
+"""What the owner declares about the data: whose the rows are, what the columns hold, and how much one unit may add.
+
+Nothing here is read off the data. Whatever is declared is public: it may be shown, it may decide prices and refusals.
+Values outside declared bounds are clamped in the engine, so a wrong declaration costs accuracy and never privacy; only
+the unit, and what is called public, are the owner's word.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from hubbub.errors import ParameterError, PolicyError
+from hubbub.parameters import whole
+from hubbub.policy import declared
+from hubbub.policy.fingerprint import fingerprint
+from hubbub.policy.grid import default_grid, outward
+from hubbub.policy.kinds import INT128, Kind, Type
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
+
+Value = bool | int | float | str | date | datetime | None
+
+FILES = ("parquet", "csv", "json", "arrow", "duckdb")
+FORMATS = (*FILES, "frame")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: Kind
+    bounds: tuple[Fraction, Fraction] | None = None
+    """Where its values are clamped when they are added up."""
+    grid: Fraction | None = None
+    """The step to which they are rounded then; None: 1 for integers, a fine power of two for reals."""
+    keys: tuple[Value, ...] | None = None
+    """The public values that groups by this column may show."""
+
+    def __post_init__(self) -> None:
+        declared.name("name of a column", self.name)
+        if not isinstance(self.kind, Kind):
+            raise ParameterError(f"type of column {self.name}", "a Kind", self.kind)
+        if self.kind.type is Type.INTEGER and not INT128[0] <= self.kind.range[0] <= self.kind.range[1] <= INT128[1]:
+            raise ParameterError(f"type of column {self.name}", "an integer of at most 128 bits", self.kind)
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", declared.bounds(self.name, self.kind, self.bounds))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", declared.grid(self.name, self.kind, self.grid, self.bounds))
+        if self.keys is not None:
+            object.__setattr__(self, "keys", declared.keys(self.name, self.kind, self.keys))
+
+    @property
+    def step(self) -> Fraction | None:
+        """The grid that is used; None where there is none to add up on: no number, or a real without bounds."""
+        if self.grid is not None:
+            return self.grid
+        if self.kind.type is Type.INTEGER:
+            return Fraction(1)
+        return None if self.bounds is None else default_grid(self.bounds)
+
+    @property
+    def clamp(self) -> tuple[Fraction, Fraction] | None:
+        """The bounds as an engine can hold them: those of a real moved out to multiples of its step."""
+        if self.bounds is None or self.step is None or self.kind.type is Type.INTEGER:
+            return self.bounds
+        return outward(self.bounds, self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a table's rows come from: files of one format, a table of a DuckDB file, or a frame in memory."""
+
+    format: str
+    """"parquet", "csv", "json", "arrow", "duckdb" or "frame"."""
+    paths: tuple[str, ...] = ()
+    """Absolute, globs expanded by the owner's side."""
+    table: str | None = None
+    """The table in a DuckDB file."""
+    frame: Any = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ParameterError("format", f"one of {', '.join(FORMATS)}", self.format)
+        if not isinstance(self.paths, tuple) or not all(isinstance(path, str) for path in self.paths):
+            raise ParameterError("paths", "a tuple of strings", self.paths)
+        if (self.format == "frame") is not (not self.paths):
+            raise ParameterError("paths", "given for files, and not for a frame", self.paths)
+        if not all(os.path.isabs(path) for path in self.paths):
+            raise ParameterError("paths", "absolute", self.paths)
+        if (self.format == "duckdb") is not isinstance(self.table, str):
+            raise ParameterError("table", "the name of a table for a DuckDB file, and left out otherwise", self.table)
+        if self.format == "duckdb" and len(self.paths) != 1:
+            raise ParameterError("paths", "one DuckDB file", self.paths)
+        if self.frame is not None and self.format != "frame":
+            raise ParameterError("format", '"frame" for a frame', self.format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table. With a unit it is private; without one it is public, and its rows may be shown to anybody."""
+
+    name: str
+    source: Source
+    columns: tuple[Column, ...]
+    unit: str | None
+    """The column that names the unit."""
+    unique: bool = False
+    """Whether each unit is said to have at most one row. Nothing may rest on it until the owner's check saw it hold."""
+    unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Columns of the source that no question may use, each with a sentence that says why."""
+
+    def __post_init__(self) -> None:
+        declared.name("name of a table", self.name)
+        if not isinstance(self.source, Source):
+            raise ParameterError(f"source of table {self.name}", "a Source", self.source)
+        if not self.columns or not all(isinstance(column, Column) for column in self.columns):
+            raise ParameterError(f"columns of table {self.name}", "at least one Column", self.columns)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "unusable", dict(self.unusable))
+        alone([*(column.name for column in self.columns), *self.unusable], f"columns of table {self.name}")
+        if not isinstance(self.unique, bool) or (self.unique and self.unit is None):
+            raise ParameterError(f"unique of table {self.name}", "true or false, and false without a unit", self.unique)
+        if self.unit is not None:
+            object.__setattr__(self, "unit", self._checked_unit(self.unit))
+
+    def _checked_unit(self, unit: object) -> str:
+        where = f"unit of table {self.name}"
+        if not isinstance(unit, str):
+            raise ParameterError(where, "the name of one column", unit)
+        column = self.column(unit)
+        if column is None:
+            raise PolicyError(
+                f"Table {self.name} has no usable column {unit} to name the unit. "
+                + (self.why_not(unit) or "Name one of its own columns; paths over other tables are not supported yet."),
+                name=where,
+            )
+        if column.kind.type in {Type.REAL, Type.TIMESTAMP}:
+            raise PolicyError(
+                f"The unit of table {self.name} cannot be {column.name}, which holds {column.kind.type} values: "
+                "they are rounded when they are read, and two units could become one. Use an integer or text.",
+                name=where,
+            )
+        return column.name
+
+    def column(self, name: str) -> Column | None:
+        """A column by its name, whatever its case."""
+        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+
+    def why_not(self, name: str) -> str | None:
+        """Why a column that the source has cannot be used; None if there is no such column."""
+        return next((reason for known, reason in self.unusable.items() if known.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one unit may add, and how much work one question may make."""
+
+    max_groups: int = 1
+    """Groups of one grouping in which a unit counts."""
+    max_rows: int | None = None
+    """Rows of a unit that count in one group; None where it was not declared."""
+    max_cells: int = 1_000_000
+    """Groups that one question may have."""
+    max_fanout: int = 1000
+    """Rows that one row may become by joins with public tables."""
+    seconds: float = 60.0
+    memory: str = "4GB"
+    temporary: str = "20GB"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_groups", "max_rows", "max_cells", "max_fanout", "threads"):
+            value = getattr(self, name)
+            if value is not None or name not in {"max_rows", "threads"}:
+                object.__setattr__(self, name, whole(name, value, least=1, most=1 << 40))
+        object.__setattr__(self, "seconds", declared.seconds("seconds", self.seconds))
+        for name in ("memory", "temporary"):
+            object.__setattr__(self, name, declared.memory(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """All that is declared about one population of units."""
+
+    account: str
+    budget: Budget
+    tables: Mapping[str, Table]
+    limits: Limits = Limits()
+    version: str = "1"
+    """The owner's name for the state of the data; never a hash of its content."""
+    ledger: str | None = field(default=None, repr=False)
+    """Where the ledger lies, if it was said: an absolute path or the URL of a database."""
+
+    def __post_init__(self) -> None:
+        declared.name("account", self.account)
+        declared.name("version", self.version)
+        if not isinstance(self.budget, Budget):
+            raise ParameterError("budget", "a Budget", self.budget)
+        if self.budget.neighbors is Neighbors.LOCAL:
+            raise ParameterError("neighbors", "add-remove or replace-one, for data that one place holds", "local")
+        if not isinstance(self.limits, Limits):
+            raise ParameterError("limits", "Limits", self.limits)
+        if not self.tables or not all(isinstance(table, Table) for table in self.tables.values()):
+            raise ParameterError("tables", "at least one Table", self.tables)
+        if any(name != table.name for name, table in self.tables.items()):
+            raise ParameterError("tables", "under their own names", list(self.tables))
+        alone(list(self.tables), "tables")
+        object.__setattr__(self, "tables", dict(self.tables))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything declared, sources left out: two policies that read questions alike share it."""
+        return fingerprint(self)
+
+
+def alone(names: Sequence[str], what: str) -> None:
+    """Refuse names that differ in case alone: SQL does not tell them apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise PolicyError(
+                f"The {what} must differ in more than case: {seen[name.lower()]!r} and {name!r} do not. Rename one.",
+                name=what,
+            )
+        seen[name.lower()] = name

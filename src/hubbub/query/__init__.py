@@ -1,0 +1,1 @@
+"""Questions: from SQL to a closed set of operations on rows that each belong to one unit."""

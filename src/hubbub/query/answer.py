@@ -1,0 +1,174 @@
+"""The answer to a question: a table of noisy numbers with their error bars, and what it cost. All of it is public."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Any, ClassVar
+
+from hubbub.errors import HubbubError, MissingExtra
+from hubbub.ledger.entry import canonical, ratio
+from hubbub.query.combine import CONFIDENCE, Number, combined
+from hubbub.query.evaluate import evaluate
+from hubbub.query.expression import Column
+from hubbub.query.plan import Plan
+from hubbub.query.question import Order, key_name, noisy_name
+
+Cell = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows in the order that was asked for, or that of the public keys."""
+
+    plan: Plan
+    entry: int
+    """The charge in the ledger that paid for it."""
+    noisy: tuple[tuple[int, ...], ...]
+    """The tallies as they were drawn, in steps of their grids: everything else here follows from them."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    lows: tuple[tuple[Cell, ...], ...]
+    highs: tuple[tuple[Cell, ...], ...]
+    """Where each number lies with 95% confidence, by its law; None for keys and for what has no interval."""
+
+    confidence: ClassVar[float] = CONFIDENCE
+    plotter: ClassVar[Callable[..., Any] | None] = None
+    """Set by ``hubbub.report`` when it is imported."""
+
+    def to_dicts(self) -> list[dict[str, Cell]]:
+        """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
+        out = []
+        for row, low, high in zip(self.rows, self.lows, self.highs, strict=True):
+            made: dict[str, Cell] = {}
+            for name, value, least, most in zip(self.columns, row, low, high, strict=True):
+                made[name] = value
+                if self._has_interval(name):
+                    made[f"{name}_low"], made[f"{name}_high"] = least, most
+            out.append(made)
+        return out
+
+    def _has_interval(self, name: str) -> bool:
+        place = self.columns.index(name)
+        return _interval_of(self.plan, place) is not None
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame (needs pandas)."""
+        return _frame("pandas", "arrow", self.to_dicts(), lambda module, rows: module.DataFrame(rows))
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame (needs polars)."""
+        return _frame("polars", "arrow", self.to_dicts(), lambda module, rows: module.DataFrame(rows))
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table (needs pyarrow)."""
+        return _frame("pyarrow", "arrow", self.to_dicts(), lambda module, rows: module.Table.from_pylist(rows))
+
+    def plot(self, **options: Any) -> Any:
+        """A picture with error bars (needs ``pip install "hubbub[plot]"``)."""
+        plotter = type(self).plotter
+        if plotter is None:
+            raise HubbubError("No plots are registered. Import hubbub.report, or hubbub itself, first.")
+        return plotter(self, **options)
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss: question, policy, events, charge and entry."""
+        plan = self.plan
+        return canonical(
+            {
+                "account": plan.policy.account,
+                "delta": ratio(plan.delta),
+                "entry": self.entry,
+                "epsilon": ratio(plan.epsilon),
+                "events": [event.to_json() for event in plan.events],
+                "failure_units": plan.cost.failure,
+                "loss_units": plan.cost.loss,
+                "neighbors": plan.policy.budget.neighbors.value,
+                "policy": plan.policy.fingerprint,
+                "question": plan.question.text,
+                "version": plan.policy.version,
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        from hubbub.query.shown import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from hubbub.query.shown import as_html
+
+        return as_html(self)
+
+
+def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
+    """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
+    question = plan.question
+    numbers = combined(plan, noisy)
+    keys = itertools.product(*(group.values for group in question.groups))
+    made: list[tuple[dict[str, Cell], list[Number]]] = []
+    for values, cell in zip(keys, numbers, strict=True):
+        row = {key_name(place): value for place, value in enumerate(values)}
+        row |= {noisy_name(place): number.value for place, number in enumerate(cell)}
+        if question.having is None or evaluate(question.having, row) is True:
+            made.append((row, cell))
+    if question.order:
+        sign = cmp_to_key(lambda a, b: _compared(question.order, a, b))
+        made.sort(key=lambda one: sign(one[0]))
+    end = None if question.limit is None else question.offset + question.limit
+    rows, lows, highs = [], [], []
+    for row, cell in made[question.offset : end]:
+        rows.append(tuple(evaluate(output.expression, row) for output in question.outputs))
+        found = [_interval_of(plan, place) for place in range(len(question.outputs))]
+        lows.append(tuple(None if at is None else cell[at].low for at in found))
+        highs.append(tuple(None if at is None else cell[at].high for at in found))
+    return Answer(
+        plan=plan,
+        entry=entry,
+        noisy=tuple(tuple(steps) for steps in noisy),
+        columns=_unique([output.name for output in question.outputs]),
+        rows=tuple(rows),
+        lows=tuple(lows),
+        highs=tuple(highs),
+    )
+
+
+def _interval_of(plan: Plan, place: int) -> int | None:
+    """Which aggregate an output shows as it is; expressions over noisy numbers have no interval of their own."""
+    expression = plan.question.outputs[place].expression
+    if isinstance(expression, Column) and expression.name.startswith("noisy "):
+        return int(expression.name.removeprefix("noisy "))
+    return None
+
+
+def _compared(order: Sequence[Order], left: Any, right: Any) -> int:
+    for one in order:
+        a, b = evaluate(one.expression, left), evaluate(one.expression, right)
+        if a is None or b is None:
+            if (a is None) is not (b is None):
+                return -1 if (a is None) is one.nulls_first else 1
+        elif a != b:
+            return -1 if (a < b) is not one.descending else 1
+    return 0
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(out)
+
+
+def _frame(package: str, extra: str, rows: list[dict[str, Cell]], make: Any) -> Any:
+    import importlib
+
+    try:
+        module = importlib.import_module(package)
+    except ImportError:
+        raise MissingExtra(package, extra) from None
+    return make(module, rows)

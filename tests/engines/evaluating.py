@@ -1,0 +1,125 @@
+"""Lowered expressions and statements, run on a plain connection in this process."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from hubbub.engines import relations, worker
+from hubbub.engines.lower import constant, engine_type, lower
+from hubbub.engines.relations import Statement
+from hubbub.policy.kinds import Kind, Type, of
+from hubbub.policy.tables import Column, Source, Table
+from hubbub.query.expression import Column as Named
+from hubbub.query.expression import Expression
+from hubbub.query.functions import call
+from hubbub.query.ops import Aggregate, Group, Measure, Scan, Tally
+
+BOOLEAN, REAL, TEXT, DATE, TIMESTAMP = (
+    of(one) for one in (Type.BOOLEAN, Type.REAL, Type.TEXT, Type.DATE, Type.TIMESTAMP)
+)
+WHOLE = of(Type.INTEGER)
+LIMITS = {"memory": "1GB", "temporary": "1GB", "bytes": 10**9, "threads": 1}
+
+
+def connected() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+SHARED = connected()
+"""For expressions, which leave nothing behind."""
+
+
+def literal_sql(value: Any, kind: Kind) -> str:
+    """A constant; values that no question could hold (NaN, far dates) by their text."""
+    if value is None or kind.type is not Type.REAL:
+        return relations.sql(constant(value, kind))
+    return f"CAST('{value!r}' AS {engine_type(kind)})"
+
+
+def table_sql(kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> str:
+    names = ", ".join(f"c{index}" for index in range(len(kinds)))
+    listed = ", ".join(
+        "(" + ", ".join(literal_sql(value, kind) for value, kind in zip(row, kinds, strict=True)) + ")" for row in rows
+    )
+    return f"(SELECT * FROM (VALUES {listed}) AS t({names}))"
+
+
+def columns(kinds: Sequence[Kind]) -> list[Named]:
+    return [Named(f"c{index}", kind) for index, kind in enumerate(kinds)]
+
+
+def evaluated(expression: Expression, kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The value for every row, one row after the other; its engine type is held against its kind."""
+    text = relations.sql(lower(expression, {f"c{index}": f"c{index}" for index in range(len(kinds))}))
+    SHARED.execute(f"CREATE OR REPLACE TABLE t AS SELECT row_number() OVER () AS n, * FROM {table_sql(kinds, rows)}")
+    found = SHARED.execute(f"SELECT {text} AS v, typeof(v) FROM t ORDER BY n").fetchall()
+    assert {type_ for _, type_ in found} == {engine_type(expression.kind)}
+    return [value for value, _ in found]
+
+
+def applied(function: str, kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """A function on columns of these kinds, for every row."""
+    return evaluated(call(function, *columns(kinds)), kinds, rows)
+
+
+# Aggregates
+
+UNIT = Column(name="who", kind=TEXT)
+
+
+def table_of(*declared: Column, unit: str | None = "who", name: str = "t") -> Table:
+    return Table(name=name, source=Source(format="parquet", paths=("/nowhere.parquet",)), columns=declared, unit=unit)
+
+
+def answered(
+    op: Aggregate, tables: dict[str, Table], contents: dict[str, str], *, secret: tuple[int, int] = (1, 2),
+    threads: int = 1, rewrite: Any = lambda text: text,
+) -> list[tuple[int, ...]]:  # fmt: skip
+    """An aggregate over tables given as SQL, on a locked connection."""
+    clauses = {name: exp.Table(this=exp.to_identifier(f"data_{name}", quoted=True)) for name in contents}
+    statement = relations.aggregate(op, tables, clauses, secret=secret)
+    rows = _run(Statement(rewrite(statement.sql), statement.keys), contents, threads)
+    cells = list(itertools.product(*(group.values for group in op.groups)))
+    found = [(0,) * len(op.tallies)] * len(cells)
+    for code, *sums in rows:
+        found[code] = tuple(int(one) for one in sums)
+    return found
+
+
+def _run(statement: Statement, contents: dict[str, str], threads: int) -> list[list[Any]]:
+    keys = [{"table": k.table, "type": k.type, "places": k.places, "values": k.values} for k in statement.keys]
+    request = {
+        "statement": statement.sql, "keys": keys, "paths": [], "databases": {}, "scratch": "",
+        "limits": {**LIMITS, "threads": threads},
+    }  # fmt: skip
+    with connected() as connection:
+        for name, text in contents.items():
+            connection.execute(f'CREATE TABLE "data_{name}" AS {text}')
+        return worker.rows_of(connection, json.loads(json.dumps(request)))
+
+
+def scan(table: Table, *names: str) -> Scan:
+    kinds = {column.name: column.kind for column in table.columns}
+    return Scan(table=table.name, columns=tuple((name, kinds[name]) for name in names), unit=table.unit)
+
+
+def rows_tally(most: int = 10**6, argument: Expression | None = None) -> Tally:
+    return Tally(measure=Measure.ROWS, argument=argument, bounds=(0, most))
+
+
+def units_tally(argument: Expression | None = None) -> Tally:
+    return Tally(measure=Measure.UNITS, argument=argument)
+
+
+def total(argument: Expression, low: int, high: int, *, bounds: tuple[int, int], grid: Fraction = Fraction(1)) -> Tally:
+    clamp = (Fraction(low), Fraction(high))
+    return Tally(measure=Measure.TOTAL, argument=argument, clamp=clamp, grid=grid, bounds=bounds)
+
+
+def group(expression: Named, *values: Any) -> Group:
+    return Group(name=expression.name, expression=expression, values=values)

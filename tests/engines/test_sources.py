@@ -1,0 +1,154 @@
+"""Every way in which a table can come, read through the engine's own process."""
+
+import gzip
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.sources import Sources
+from hubbub.errors import EngineError, PolicyError
+from hubbub.policy.kinds import INT64, Type, integer, of
+from hubbub.policy.tables import Column, Source, Table
+from hubbub.query.expression import Column as Named
+from hubbub.query.ops import Aggregate, Scan
+from tests.engines.evaluating import group, rows_tally, scan, total, units_tally
+
+WHOLE, TEXT = integer(*INT64), of(Type.TEXT)
+ROWS = [("a", 1, 5), ("a", 2, 7), ("b", 1, 100), ("b", 3, 1), ("", 1, None), (None, 1, 1)]
+WANTED = [(3, 3, 15), (1, 1, 7)]
+"""Rows, units and values up to 10, for the keys 1 and 2."""
+
+
+def table(source: Source) -> Table:
+    columns = (Column(name="who", kind=TEXT), Column(name="key", kind=WHOLE), Column(name='it\'s "x"', kind=WHOLE))
+    return Table(name="t", source=source, columns=columns, unit="who")
+
+
+def question(declared: Table) -> Aggregate:
+    value = Named('it\'s "x"', WHOLE)
+    return Aggregate(
+        input=scan(declared, "key", value.name),
+        groups=(group(Named("key", WHOLE), 1, 2),),
+        tallies=(rows_tally(9), units_tally(), total(value, 0, 10, bounds=(0, 99))),
+        most_groups=2,
+    )
+
+
+def asked(engine: DuckDB, source: Source) -> list[tuple[int, ...]]:
+    declared = table(source)
+    return engine.run(question(declared), tables={"t": declared})
+
+
+def written(path: Path, sql: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE t(who VARCHAR, key BIGINT, "it\'s ""x""" BIGINT)')
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS)
+        connection.execute(sql.format(path=str(path).replace("'", "''")))
+
+
+def test_parquet_files(engine: DuckDB, tmp_path: Path) -> None:
+    one, two = tmp_path / "it's 1.parquet", tmp_path / "2.parquet"
+    written(one, "COPY (SELECT * FROM t WHERE key = 1) TO '{path}' (FORMAT parquet)")
+    written(two, "COPY (SELECT * FROM t WHERE key <> 1) TO '{path}' (FORMAT parquet)")
+    source = Source(format="parquet", paths=(str(one), str(two)))
+    assert asked(engine, source) == WANTED
+    assert engine.describe(source) == (("who", "VARCHAR"), ("key", "BIGINT"), ('it\'s "x"', "BIGINT"))
+
+
+def test_csv_is_read_as_text(engine: DuckDB, tmp_path: Path) -> None:
+    text = 'who,key,"it\'s ""x"""\na,1,5\r\na,2,7\nb,01,100\nb,x,1\n"",1,oops\n,1,1\n'
+    plain, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
+    plain.write_text(text, newline="")
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, packed):
+        source = Source(format="csv", paths=(str(path),))
+        assert engine.describe(source) == (("who", "VARCHAR"), ("key", "VARCHAR"), ('it\'s "x"', "VARCHAR"))
+        assert asked(engine, source) == WANTED
+
+
+def test_a_csv_file_names_its_columns(engine: DuckDB, tmp_path: Path) -> None:
+    for number, text in enumerate(("", "a,A\n1,2\n", "a,,b\n")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(text)
+        with pytest.raises(PolicyError, match="first line"):
+            engine.describe(Source(format="csv", paths=(str(path),)))
+
+
+def test_json_lines(engine: DuckDB, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    names = ("who", "key", 'it\'s "x"')
+    path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in ROWS))
+    assert asked(engine, Source(format="json", paths=(str(path),))) == WANTED
+
+
+def test_a_table_of_a_database(engine: DuckDB, tmp_path: Path) -> None:
+    path = tmp_path / "it's.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute('CREATE TABLE "a ""b"(who VARCHAR, key BIGINT, "it\'s ""x""" BIGINT)')
+        connection.executemany('INSERT INTO "a ""b" VALUES (?, ?, ?)', ROWS)
+    source = Source(format="duckdb", paths=(str(path),), table='a "b')
+    assert asked(engine, source) == WANTED
+    assert [name for name, _ in engine.describe(source)] == ["who", "key", 'it\'s "x"']
+
+
+def test_frames_are_written_once_for_their_owner_alone(tmp_path: Path) -> None:
+    frame = {"user": np.array([1, 1, 2]), "key": np.array([5, 6, 5])}
+    sources = Sources(str(tmp_path))
+    first = sources.origin(Source(format="frame", frame=frame))
+    assert first.paths == sources.origin(Source(format="frame", frame=frame)).paths
+    (path,) = first.paths
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT sum(user), sum(key) FROM '{path}'").fetchone() == (4, 16)
+    other = sources.origin(Source(format="frame", frame=dict(frame)))
+    assert other.paths != first.paths
+
+
+def test_frames_through_the_engine(engine: DuckDB) -> None:
+    frame = {"user": np.array([1, 1, 2]), "key": np.array([5, 6, 5])}
+    columns = (Column(name="user", kind=WHOLE), Column(name="key", kind=WHOLE))
+    declared = Table(name="t", source=Source(format="frame", frame=frame), columns=columns, unit="user")
+    op = Aggregate(
+        input=Scan(table="t", columns=(("t.key", WHOLE),), unit="user"),
+        groups=(group(Named("t.key", WHOLE), 5, 6),),
+        tallies=(units_tally(),),
+        most_groups=2,
+    )
+    assert engine.run(op, tables={"t": declared}) == [(2,), (1,)]
+    assert engine.describe(declared.source) == (("user", "BIGINT"), ("key", "BIGINT"))
+
+
+def test_a_frame_that_writes_itself(tmp_path: Path) -> None:
+    class Frame:
+        def write_parquet(self, path: str) -> None:
+            Path(path).write_text("mine")
+
+    (path,) = Sources(str(tmp_path)).origin(Source(format="frame", frame=Frame())).paths
+    assert Path(path).read_text() == "mine"
+
+
+@pytest.mark.parametrize("frame", [object(), 5])
+def test_what_is_no_frame(engine: DuckDB, told: list[str], frame: Any) -> None:
+    before = len(told)
+    with pytest.raises(EngineError):
+        engine.describe(Source(format="frame", frame=frame))
+    assert len(told) == before + 1
+
+
+def test_public_facts(engine: DuckDB, tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    written(path, "COPY t TO '{path}' (FORMAT parquet)")
+    columns = (Column(name="who", kind=TEXT), Column(name="key", kind=WHOLE))
+    public = Table(name="p", source=Source(format="parquet", paths=(str(path),)), columns=columns, unit=None)
+    listed = scan(public, "who", "key")
+    who, key = Named("who", TEXT), Named("key", WHOLE)
+    assert engine.fanout(listed, [key], tables={"p": public}) == 4
+    assert engine.fanout(listed, [key, who], tables={"p": public}) == 1
+    assert engine.values(listed, who, tables={"p": public}, most=5) == ("", "a", "b")
+    assert engine.values(listed, key, tables={"p": public}, most=1) == (1, 2)

@@ -1,0 +1,88 @@
+"""A small hospital to ask about: a policy, and a catalogue that needs no engine."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.tables import Column, Limits, Policy, Source, Table, Value
+from hubbub.privacy.budget import Budget
+from hubbub.query.expression import Expression
+from hubbub.query.ops import Relation
+from hubbub.query.question import Question
+from hubbub.query.sql import question
+
+STAYS = (
+    Column(name="patient_id", kind=of(Type.INTEGER)),
+    Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
+    Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100))),
+    Column(name="age", kind=integer(0, 120, nullable=False), bounds=(Fraction(0), Fraction(110))),
+    Column(name="points", kind=of(Type.INTEGER)),
+    Column(name="day", kind=of(Type.DATE)),
+    Column(name="seen", kind=of(Type.TIMESTAMP)),
+    Column(name="urgent", kind=of(Type.BOOLEAN)),
+    Column(name="weight", kind=of(Type.REAL)),
+)
+WARDS = (
+    Column(name="id", kind=of(Type.TEXT, nullable=False)),
+    Column(name="floor", kind=of(Type.INTEGER, nullable=False)),
+    Column(name="ward", kind=of(Type.TEXT)),
+    Column(name="beds", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(50))),
+    Column(name="patient_id", kind=of(Type.TEXT)),
+)
+CITIES = (Column(name="city", kind=of(Type.TEXT)), Column(name="on_floor", kind=of(Type.INTEGER)))
+VISITS = (Column(name="patient_id", kind=of(Type.INTEGER)), Column(name="ward", kind=of(Type.TEXT)))
+
+
+def table(name: str, columns: Sequence[Column], unit: str | None) -> Table:
+    return Table(name=name, source=Source(format="parquet", paths=("/x",)), columns=tuple(columns), unit=unit)
+
+
+TABLES = {
+    "stays": table("stays", STAYS, "patient_id"),
+    "visits": table("visits", VISITS, "patient_id"),
+    "wards": table("wards", WARDS, None),
+    "cities": table("cities", CITIES, None),
+}
+
+
+def policy(**changes: Any) -> Policy:
+    facts: dict[str, Any] = {
+        "account": "study",
+        "budget": Budget(epsilon=Fraction(4)),
+        "tables": TABLES,
+        "limits": Limits(max_groups=3, max_rows=5),
+    }
+    return Policy(**(facts | changes))
+
+
+POLICY = policy()
+
+
+class Catalogue:
+    """Public facts, written down."""
+
+    def __init__(
+        self,
+        policy: Policy = POLICY,
+        *,
+        fanout: Mapping[str, int] | None = None,
+        values: Mapping[tuple[str, str], tuple[Value, ...]] | None = None,
+    ) -> None:
+        self.policy = policy
+        self._fanout = fanout or {}
+        self._values: dict[tuple[str, str], tuple[Value, ...]] = {
+            ("wards", "floor"): (1, 2),
+            ("wards", "id"): ("a", "b"),
+            **(values or {}),
+        }
+
+    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> int:
+        return self._fanout.get(getattr(relation, "table", ""), 1)
+
+    def values(self, table: str, column: str) -> tuple[Value, ...]:
+        return self._values.get((table, column), ("x", "y"))
+
+
+def read(text: str, catalogue: Catalogue | None = None) -> Question:
+    return question(text, catalogue or Catalogue())

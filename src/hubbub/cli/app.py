@@ -1,4 +1,4 @@
-"""The tree of commands, and how an error reaches a person: one line, its code first, exit status 2."""
+"""The tree of commands, and how an error reaches a person: code first, exit status 2, or 3 after a charge."""
 
 import sys
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.errors import HubbubError
+from hubbub.errors import EngineError, HubbubError, QueryError
 
 
 class Root(TyperGroup):
@@ -18,8 +18,8 @@ class Root(TyperGroup):
         except HubbubError as problem:
             from hubbub.cli.printing import complain
 
-            complain(str(problem))
-            raise typer.Exit(2) from problem
+            complain(str(problem), pictured=isinstance(problem, QueryError))
+            raise typer.Exit(3 if isinstance(problem, EngineError) else 2) from problem
 
 
 app = typer.Typer(
@@ -27,7 +27,6 @@ app = typer.Typer(
     cls=Root,
     help="Learn about a crowd without learning about any person in it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -48,8 +47,12 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import budget, ledger
+    from hubbub.cli import budget, check, explain, init, ledger, query
 
+    app.command()(query.query)
+    app.command()(explain.explain)
+    app.command()(init.init)
+    app.command()(check.check)
     app.add_typer(budget.app, name="budget")
     app.add_typer(ledger.app, name="ledger")
 

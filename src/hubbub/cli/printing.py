@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from rich.console import Console, JustifyMethod
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -55,9 +55,11 @@ def prose(line: str, *, indent: int = 0) -> None:
     console().print(Padding(Text(plain(line)), (0, 0, 0, indent), expand=False))
 
 
-def complain(line: str) -> None:
-    """One red line to stderr."""
-    console(stderr=True).print(Text(plain(line), style="red"), soft_wrap=True)
+def complain(message: str, *, pictured: bool = False) -> None:
+    """One red line to stderr; under it, where there is one, the picture of the place that it is about."""
+    out = console(stderr=True)
+    for line in message.split("\n") if pictured else [message]:
+        out.print(Text(plain(line), style="red"), soft_wrap=True)
 
 
 def note(line: str) -> None:
@@ -134,3 +136,21 @@ def progress(what: str) -> Iterator[Report]:
             shown.update(task, completed=done, total=total)
 
         yield report
+
+
+class _Clock(ProgressColumn):
+    """How long it has taken, of how long it may take. Nothing else is known outside the engine, or told."""
+
+    def render(self, task: Task) -> Text:
+        """Nothing for what is answered at once."""
+        seconds = task.elapsed or 0.0
+        return Text(f"{seconds:.0f} s of at most {task.total or 0:g} s" if seconds >= 1 else "")
+
+
+@contextmanager
+def elapsed(limit: float) -> Iterator[None]:
+    """A clock on stderr, only where a person looks; gone when the answer is there."""
+    out = console(stderr=True)
+    with Progress(_Clock(), console=out, transient=True, refresh_per_second=2, disable=not out.is_terminal) as shown:
+        shown.add_task("", total=limit)
+        yield

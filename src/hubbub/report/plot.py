@@ -24,7 +24,7 @@ def plot_release(
 
     Below it stands what it cost. Nothing but released values is drawn, so the picture is as public as they are.
     """
-    axes = _axes() if ax is None else ax
+    axes = new_axes() if ax is None else ax
     values = np.atleast_1d(np.asarray(release.value, dtype=np.float64)).ravel()
     places = np.arange(len(values))
     if names is not None and len(names) != len(values):
@@ -56,7 +56,8 @@ def plot_release(
     return axes
 
 
-def _axes() -> Any:
+def new_axes() -> Any:
+    """Axes of a figure of their own, which no window waits for."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:

@@ -1,0 +1,88 @@
+"""``hubbub check``: what the owner declared, compared with the data. Its numbers are exact, and for the owner alone."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hubbub.cli.arguments import Json
+from hubbub.cli.data import PolicyFile, default_policy
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hubbub.policy.check import Finding, Report
+
+
+def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
+    """Compare every declaration with the data. For the owner: the numbers are exact, and not to be passed on.
+
+    Exit status: 0 every promise is kept; 1 one is broken; 2 the policy or the data cannot be read.
+    """
+    from hubbub.cli.owner import connected
+    from hubbub.cli.printing import complain, note, say
+    from hubbub.engines.duckdb import DuckDB
+    from hubbub.policy.check import check as checked
+    from hubbub.policy.read import read_policy
+    from hubbub.session import schema_of
+
+    with DuckDB(standbys=1) as engine:
+        declared = read_policy(policy or default_policy(), describe=lambda source: schema_of(engine, source))
+    with connected(declared) as ask:
+        report = checked(declared, ask)
+    if as_json:
+        typer.echo(json.dumps(_as_json(report), indent=2))
+    else:
+        note("Exact numbers, for the owner alone: whoever sees them learns about single people.")
+        say(_table(report))
+    if not report.holds:
+        broken = sum(finding.broken for finding in report.findings)
+        complain(f"{broken} {'promise is' if broken == 1 else 'promises are'} broken.")
+        raise typer.Exit(1)
+    if not as_json:
+        say("", "Every promise is kept.")
+
+
+def _table(report: "Report") -> "Table":
+    from hubbub.cli.printing import cell, table
+
+    made = table(
+        f"Version {report.version}",
+        *("", "where", "declared", "against", "of", "what follows"),
+        right=("against", "of"),
+        kept=("", "against", "of"),
+    )
+    for one in report.findings:
+        style = "red" if one.broken else "" if one.holds else "yellow"
+        made.add_row(
+            cell(_mark(one), style or "green"),
+            cell(one.table if one.column is None else f"{one.table}.{one.column}"),
+            cell(one.fact),
+            cell(f"{one.against:,}", style),
+            cell(f"{one.out_of:,}"),
+            cell("" if one.holds else one.remedy, style),
+        )
+    return made
+
+
+def _mark(finding: "Finding") -> str:
+    return "✗" if finding.broken else "✓" if finding.holds else "·"
+
+
+def _as_json(report: "Report") -> dict[str, Any]:
+    return {
+        "version": report.version,
+        "fingerprint": report.fingerprint,
+        "holds": report.holds,
+        "findings": [
+            {
+                "table": one.table,
+                "column": one.column,
+                "fact": one.fact.value,
+                "against": one.against,
+                "out_of": one.out_of,
+                "broken": one.broken,
+            }
+            for one in report.findings
+        ],
+    }

@@ -1,0 +1,74 @@
+"""The owner's own connection to the data: an ordinary DuckDB, for exact numbers that are the owner's alone."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hubbub.engines.relations import sql
+from hubbub.engines.sources import Sources
+from hubbub.errors import PolicyError
+from hubbub.policy.check import Ask
+from hubbub.policy.probe import quoted
+from hubbub.policy.tables import Policy, Table
+
+
+@contextmanager
+def connected(policy: Policy) -> Iterator[Ask]:
+    """Ask the tables of a policy, each under its own name and read as the engine reads it."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="hubbub-") as directory, duckdb.connect() as connection:
+        limits = policy.limits
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET temp_directory = {_text(directory)}")
+        connection.execute(f"SET memory_limit = {_text(limits.memory)}")
+        if limits.threads is not None:
+            connection.execute(f"SET threads = {limits.threads}")
+        sources = Sources(directory)
+        attached: set[str] = set()
+
+        def view(table: Table) -> None:
+            origin = sources.origin(table.source, [column.name for column in table.columns])
+            for name, path in (origin.databases or {}).items():
+                if name not in attached:
+                    connection.execute(f"ATTACH {_text(path)} AS {quoted(name)} (READ_ONLY)")
+                    attached.add(name)
+            connection.execute(f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {sql(origin.clause)}")
+
+        def ask(statement: str) -> Sequence[Sequence[Any]]:
+            try:
+                return connection.execute(statement).fetchall()
+            except duckdb.Error as problem:
+                raise _unreadable("The data", problem) from None
+
+        for table in policy.tables.values():
+            try:
+                view(table)
+            except duckdb.Error as problem:
+                raise _unreadable(f"Table {table.name}", problem) from None
+        yield ask
+
+
+def tables_in(path: str) -> list[str]:
+    """The tables and views of a DuckDB file."""
+    import duckdb
+
+    try:
+        with duckdb.connect(path, read_only=True) as connection:
+            found = connection.execute(
+                "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1"
+            ).fetchall()
+    except duckdb.Error as problem:
+        raise _unreadable(path, problem) from None
+    if not found:
+        raise PolicyError(f"{path} has no tables in its schema main.")
+    return [str(name) for (name,) in found]
+
+
+def _unreadable(what: str, problem: Exception) -> PolicyError:
+    return PolicyError(f"{what} could not be read: {str(problem).partition(chr(10))[0].rstrip('.')}.")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import accounting, charges, gate, keys, ledger, noise, quantiles
+from bench import accounting, charges, gate, keys, ledger, noise, quantiles, queries
 from bench.record import Bench, MissingInput, Row, keep
 
 BENCHES: tuple[Bench, ...] = (
     noise.BENCH,
     gate.BENCH,
     ledger.BENCH,
+    queries.BENCH,
     accounting.BENCH,
     charges.BENCH,
     quantiles.BENCH,

@@ -1,7 +1,7 @@
-"""The main job from nothing: a noisy histogram of a generated village, its error bars, its price, and a refusal.
+"""The gate by itself: a noisy histogram of a generated village, its error bars, its price, and a refusal.
 
-Run by ``make demo``. The people are generated here, so the truth may stand beside the answers; with real people it
-never does.
+Run it with ``python examples/village.py``. The people are generated here, so the truth may stand beside the answers;
+with real people it never does.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def draw(answer: Release, truth: Array, folder: Path = OUT) -> Path:
     axes.set_title(f"A generated village by age, ε = {float(ASKED):g} (add or remove one person)")
     axes.legend(loc="upper right")
     figure.supxlabel(_caption(answer), fontsize=8.5, color=GREY, x=0.01, ha="left")
-    return save(figure, "demo.png", folder)
+    return save(figure, "village.png", folder)
 
 
 def _caption(answer: Release) -> str:

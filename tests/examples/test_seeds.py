@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples import demo
+from examples import village
 from examples.pictures import ROOT
 from examples.seeds import counties, figure5, traffic
 from hubbub import Facts, Meter, Neighbors, Secret, Sensitivity
@@ -140,32 +140,32 @@ def test_pictures_are_drawn_and_small(tmp_path: Path, roads: tuple[np.ndarray, n
         assert path.stat().st_size < 200_000
 
 
-def test_the_demo_answers_twice_and_is_refused_once(
+def test_the_village_answers_twice_and_is_refused_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "draw", lambda answer, truth: ROOT / "out" / "demo.png")
-    demo.main()
+    monkeypatch.setattr(village, "draw", lambda answer, truth: ROOT / "out" / "village.png")
+    village.main()
     shown = capsys.readouterr().out
     assert "ε = 0 of 0.5 spent" in shown
     assert "ε = 0.4 of 0.5 spent" in shown
     assert shown.count("[budget-exceeded]") == 1
-    assert "out/demo.png" in shown
+    assert "out/village.png" in shown
 
 
-def test_the_demo_charges_what_it_says() -> None:
-    meter = Meter({demo.ACCOUNT: Budget(epsilon=demo.BUDGET)})
-    ages = demo.villagers()
-    answer = demo.release(meter, ages)
-    assert demo.spent(meter) == pytest.approx(0.2)
-    assert answer.value.shape == (len(demo.GROUPS),)
-    assert demo.histogram(ages).sum() == len(ages) == 1_200
-    demo.median(meter, ages)
-    assert demo.spent(meter) == pytest.approx(0.4)
+def test_the_village_charges_what_it_says() -> None:
+    meter = Meter({village.ACCOUNT: Budget(epsilon=village.BUDGET)})
+    ages = village.villagers()
+    answer = village.release(meter, ages)
+    assert village.spent(meter) == pytest.approx(0.2)
+    assert answer.value.shape == (len(village.GROUPS),)
+    assert village.histogram(ages).sum() == len(ages) == 1_200
+    village.median(meter, ages)
+    assert village.spent(meter) == pytest.approx(0.4)
 
 
 def test_the_demo_without_matplotlib_says_how_to_get_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    demo.main()
+    village.main()
     assert 'pip install "hubbub[plot]"' in capsys.readouterr().out

@@ -58,6 +58,7 @@ QUESTIONS = (
         0.3,
     ),
 )
+MAX_GROUPS, MAX_ROWS = 8, 6
 REFUSED = (
     "SELECT * FROM stays",
     "SELECT patient_id, sum(cost) FROM stays GROUP BY patient_id",
@@ -74,8 +75,8 @@ def opened(folder: Path, *, stays: int) -> Database:
         budget=hb.Budget(epsilon=Fraction(4), delta=Fraction(1, 10**9)),
         bounds={"cost": (0, 20_000), "nights": (0, 60), "age": (0, 110)},
         keys={"ward": list(hospital.WARDS)},
-        max_groups=4,
-        max_rows=4,
+        max_groups=MAX_GROUPS,
+        max_rows=MAX_ROWS,
         tables={"wards": wards},
         account="patients",
         ledger=folder / "hospital.ledger",
@@ -128,7 +129,12 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with console.status(f"generating {stays:,} stays"):
         db = opened(folder, stays=stays)
-    console.print(f"{stays:,} stays of {hospital.PATIENTS:,} patients. Protected: one patient with all their stays.\n")
+    console.print(
+        f"{stays:,} stays of up to {hospital.PATIENTS:,} patients. Protected: one patient with all their stays.\n"
+        f"So a patient counts in at most {MAX_GROUPS} groups of a question, with at most {MAX_ROWS} stays in each. An "
+        "interval is about\nwhat is left then: the truth may lie beyond it by what was cut off. Less cut off is more "
+        "noise: the owner chooses.\n"
+    )
     sections: list[Section] = []
     with db:
         console.print("[bold]The price list[/] (explain reads nothing and costs nothing)")

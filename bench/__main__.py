@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import accounting, charges, gate, keys, ledger, noise, quantiles, queries
+from bench import accounting, accuracy, charges, gate, keys, ledger, noise, quantiles, queries
 from bench.record import Bench, MissingInput, Row, keep
 
 BENCHES: tuple[Bench, ...] = (
@@ -16,6 +16,7 @@ BENCHES: tuple[Bench, ...] = (
     gate.BENCH,
     ledger.BENCH,
     queries.BENCH,
+    accuracy.BENCH,
     accounting.BENCH,
     charges.BENCH,
     quantiles.BENCH,

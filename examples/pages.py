@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from examples.pictures import BLUE, ORANGE, blank
+from examples.pictures import BLUE, ORANGE, blank, close
 from hubbub.errors import MissingExtra
 from hubbub.ledger import Statement
 from hubbub.query.answer import Answer
@@ -77,4 +77,5 @@ def _picture(section: Section) -> str | None:
     axes.set_title(name)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=110)
+    close(figure)
     return base64.b64encode(out.getvalue()).decode()

@@ -48,6 +48,13 @@ def blank(width: float, height: float) -> Figure:
     return made
 
 
+def close(figure: Figure) -> None:
+    """Let go of a figure that is not saved by ``save``."""
+    from matplotlib import pyplot
+
+    pyplot.close(figure)
+
+
 def save(figure: Figure, name: str, folder: Path = OUT, *, dots: int = 110) -> Path:
     """Write ``name`` as a PNG of so many dots an inch, and close the figure."""
     from matplotlib import pyplot

@@ -63,14 +63,14 @@ class DuckDB:
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
         origin = self._origin(source, ())
-        rows = self._ask(Statement(f"DESCRIBE SELECT * FROM {relations.sql(origin.clause)}"), [origin])
+        rows = self._ask_public(Statement(f"DESCRIBE SELECT * FROM {relations.sql(origin.clause)}"), [origin])
         return tuple((str(row[0]), str(row[1])) for row in rows)
 
     def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
         """How many rows of a public relation share one combination of keys, at most."""
         origins = self._origins(relation, tables)
         statement = relations.fanout(relation, keys, tables, _clauses(origins))
-        ((most,),) = self._ask(statement, origins.values())
+        ((most,),) = self._ask_public(statement, origins.values())
         return int(most)
 
     def values(
@@ -79,7 +79,7 @@ class DuckDB:
         """The distinct values of an expression over a public relation, ascending; most + 1 at most."""
         origins = self._origins(relation, tables)
         statement = relations.values(relation, expression, tables, _clauses(origins), most=most)
-        return tuple(_value(row[0], expression.kind.type) for row in self._ask(statement, origins.values()))
+        return tuple(_value(row[0], expression.kind.type) for row in self._ask_public(statement, origins.values()))
 
     def _statement(self, op: Aggregate, tables: Mapping[str, Table]) -> tuple[Statement, dict[str, Origin]]:
         origins = self._origins(op.input, tables)
@@ -100,6 +100,14 @@ class DuckDB:
         except Exception as error:
             self._tell(f"{type(error).__name__}: {error}")
             raise EngineError from None
+
+    def _ask_public(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
+        """What is public may be read again: a process that the system has ended is nobody's fault."""
+        known = list(origins)
+        try:
+            return self._ask(statement, known)
+        except EngineError:
+            return self._ask(statement, known)
 
     def _ask(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
         """The rows of a statement, from a fresh process; whatever goes wrong is one error."""

@@ -13,6 +13,7 @@ import hubbub as hb
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
+    Frozen,
     HubbubError,
     KeyConflict,
     MissingBounds,
@@ -188,6 +189,51 @@ def test_an_engine_that_fails_says_one_sentence_and_the_charge_stands(tmp_path: 
         assert "stays" not in str(failed.value)
         assert heard
         assert db.ledger.statement("people").spent.charges == 1
+
+
+def test_a_principal_whom_the_engine_failed_three_times_is_frozen_until_the_owner_looks(tmp_path: Path) -> None:
+    path = table(tmp_path, people(30))
+    kept = path.read_bytes()
+    with opening(tmp_path, path) as owner:
+        owner.ledger.grant("people", "ann")
+        owner.ledger.grant("people", "bob")
+        ledger = owner.ledger
+        with opening(tmp_path, path, principal="ann", ledger=ledger) as ann:
+            first = ann.sql("SELECT count(*) FROM stays", epsilon=1, key="k")
+            path.unlink()
+            for times in range(3):
+                with pytest.raises(EngineError) as failed:
+                    ann.sql("SELECT sum(nights) FROM stays", epsilon=1 + times // 2)
+                assert str(failed.value) == str(EngineError())
+                assert failed.value.__context__ is None
+            path.write_bytes(kept)
+            entries = len([*ledger.entries()])
+            for text, key in (("SELECT count(*) FROM stays", "k"), ("SELECT sum(nights) FROM stays", None)):
+                with pytest.raises(Frozen, match="failed 3 times"):
+                    ann.sql(text, epsilon=1, key=key)
+            ann.explain("SELECT count(*) FROM stays", epsilon=1)
+            assert len([*ledger.entries()]) == entries
+            with opening(tmp_path, path, principal="bob", ledger=ledger) as bob:
+                assert bob.sql("SELECT count(*) FROM stays", epsilon=1).rows == first.rows
+                ledger.thaw("people", "ann")
+                assert ann.sql("SELECT count(*) FROM stays", epsilon=1, key="k").rows == first.rows
+                charged = ledger.statement("people").spent.charges
+                assert ann.sql("SELECT sum(nights) FROM stays", epsilon=1).rows
+                assert ledger.statement("people").spent.charges == charged, "it had been paid for"
+                ledger.verify()
+
+
+def test_the_owner_is_never_frozen(tmp_path: Path) -> None:
+    path = table(tmp_path, people(30))
+    kept = path.read_bytes()
+    with opening(tmp_path, path) as db:
+        path.unlink()
+        for _ in range(4):
+            with pytest.raises(EngineError):
+                db.sql("SELECT count(*) FROM stays", epsilon=1)
+        assert [one.many for one in db.ledger.failures()] == [4]
+        path.write_bytes(kept)
+        assert db.sql("SELECT count(*) FROM stays", epsilon=1).rows
 
 
 def test_public_tables_give_keys_and_bounds_on_fan_out(tmp_path: Path) -> None:

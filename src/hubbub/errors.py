@@ -18,7 +18,8 @@
     │   ├── LedgerRolledBack    ledger-rolled-back  older than what this machine has seen of it
     │   └── LedgerFormat        ledger-format       written by a newer version of Hubbub
     ├── GrantError          no-grant            this principal may not spend from the account
-    │   └── GrantExpired        grant-expired       the grant was good until a moment that has passed
+    │   ├── GrantExpired        grant-expired       the grant was good until a moment that has passed
+    │   └── Frozen              frozen              the engine failed this principal too often after a charge
     ├── KeyConflict         key-conflict        the same key was used for another question
     ├── QueryError          query               a question that cannot be answered; where it has a place, with a caret
     │   ├── NotSql              not-sql             it could not be read at all
@@ -167,6 +168,12 @@ class GrantExpired(GrantError):
     """The grant was good until a moment that has passed."""
 
     code = "grant-expired"
+
+
+class Frozen(GrantError):
+    """The engine has failed this principal so often after a charge that its owner must look first."""
+
+    code = "frozen"
 
 
 class KeyConflict(HubbubError, ValueError):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.errors import ParameterError
+from hubbub.errors import EngineError, ParameterError
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
@@ -94,10 +94,19 @@ def answered(ledger: Ledger, ask: Ask, work: Callable[[Meter], str]) -> Reply:
     """One question from reserve to reply, or from the ledger where it was answered before.
 
     All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
-    and the one that is stored is given back.
+    and the one that is stored is given back. That the engine fails is a bit about the data: it is counted before it is
+    told (``Ledger.fail``), and other errors of the work are not.
     """
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
         return Reply(entry=ticket.entry, answer=ticket.answer)
     terms = ledger.statement(ask.account).budget.filter
-    return Reply(entry=ticket.entry, answer=ledger.settle(ticket, work(Meter(Prepaid(ticket, terms=terms)))))
+    drawn: str | None
+    try:
+        drawn = work(Meter(Prepaid(ticket, terms=terms)))
+    except EngineError:
+        drawn = None
+    stored = ledger.fail(ticket) if drawn is None else ledger.settle(ticket, drawn)
+    if stored is None:
+        raise EngineError  # always the same, so a new one tells as much
+    return Reply(entry=ticket.entry, answer=stored)

@@ -9,7 +9,7 @@ import pytest
 from hubbub.ledger import Ledger, Marks, Renewal
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, asked
 
 
 def opened(path: Path) -> Ledger:
@@ -118,6 +118,8 @@ def test_a_grant_ends_after_its_days(run: Run, ledger: Path) -> None:
         (("grant", "people", "owner"), "[invalid-parameter]"),
         (("grant", "people", "bob", "--project", "none"), "[invalid-parameter]"),
         (("revoke", "people", "bob"), "[no-grant]"),
+        (("thaw", "people", "bob"), "[no-grant]"),
+        (("thaw", "nobody", "ann"), "[unknown-account]"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_writes_nothing(
@@ -135,13 +137,52 @@ def test_what_cannot_be_done_is_said_and_writes_nothing(
 
 def test_only_open_creates_a_ledger(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "none.db"
-    for arguments in (("show",), ("project", "p", "--epsilon", "1"), ("grant", "p"), ("revoke", "p")):
+    for arguments in (("show",), ("project", "p", "--epsilon", "1"), ("grant", "p"), ("revoke", "p"), ("thaw", "p")):
         command, *rest = arguments
         done = run("budget", command, path, *(("people",) if rest else ()), *rest)
         assert done.exit_code == 2
         assert done.stderr.startswith("[ledger-unreachable] There is no ledger at ")
         assert done.stderr.count("\n") == 1
     assert not path.exists()
+
+
+def failing(path: Path, times: int, **changes: str) -> None:
+    with Ledger(path, marks=Marks(path.parent / "state")) as ledger:
+        ticket = ledger.reserve(asked("how old", **changes))
+        for _ in range(times):
+            ledger.fail(ticket)
+
+
+def test_failures_are_shown_and_thawed(run: Run, ledger: Path) -> None:
+    assert "Engine failures" not in run("budget", ledger).output
+    assert json.loads(run("budget", ledger, "--json").output)["failures"] == []
+    failing(ledger, 1)
+    shown = run("budget", ledger).output
+    assert "Engine failures after a charge" in shown
+    assert "1 of 3" in shown
+    assert "frozen:" not in shown
+    failing(ledger, 2)
+    failing(ledger, 4, principal="owner")
+    shown = run("budget", ledger).output
+    assert "3 of 3" in shown
+    assert "4 of 3" not in shown
+    assert shown.count("frozen: look, then hubbub budget thaw") == 1
+    assert max(map(len, shown.splitlines())) <= 80
+    assert json.loads(run("budget", ledger, "--json").output)["failures"] == [
+        {"account": "people", "principal": "ann", "failures": 3, "frozen": True},
+        {"account": "people", "principal": "owner", "failures": 4, "frozen": False},
+    ]
+    done = run("budget", "thaw", ledger, "people", "ann")
+    assert (done.exit_code, done.output) == (
+        *(0, '"ann" had 3 failures on account "people", and is allowed 3 again.\n'),
+    )
+    assert "ann on people" in run("ledger", "show", ledger, "--last", 1).output
+    done = run("budget", "thaw", ledger, "people", "ann")
+    assert (done.exit_code, done.output) == (*(0, '"ann" has no failures on account "people": nothing was written.\n'),)
+    assert [one["principal"] for one in json.loads(run("budget", ledger, "--json").output)["failures"]] == ["owner"]
+    failing(ledger, 1)
+    assert run("budget", "thaw", ledger, "people", "ann").output.startswith('"ann" had 1 failure on')
+    assert run("ledger", "verify", ledger).exit_code == 0
 
 
 def test_an_empty_ledger_says_how_to_begin(run: Run, tmp_path: Path) -> None:

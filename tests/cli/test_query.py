@@ -136,11 +136,26 @@ def test_a_failing_engine_exits_with_3_and_the_charge_stands(run: Run, clinic: P
     assert done.exit_code == 3
     assert done.stderr == "[engine-failed] The engine could not answer. The charge stands; ask the owner.\n"
     assert "0.0001 seconds" in Path("owner.log").read_text()
-    assert entries(clinic.parent / "clinic.ledger") == 3
+    assert entries(clinic.parent / "clinic.ledger") == 4, "the charge, and that the engine failed"
     clinic.write_text(POLICY)
     again = run("query", PEOPLE, "--epsilon", "1")
     assert again.exit_code == 0
     assert again.stdout.endswith("entry 3 of account 'patients'\n")
+
+
+def test_after_three_failures_a_principal_is_refused_with_2_until_it_is_thawed(run: Run, clinic: Path) -> None:
+    ledger = clinic.parent / "clinic.ledger"
+    assert run("budget", "open", ledger, "patients", "--epsilon", "10").exit_code == 0
+    assert run("budget", "grant", ledger, "patients", "ann").exit_code == 0
+    asked = ("query", PEOPLE, "--epsilon", "1", "--principal", "ann")
+    clinic.write_text(POLICY.replace("[limits]", "[limits]\nseconds = 0.0001"))
+    assert [run(*asked).exit_code for _ in range(4)] == [3, 3, 3, 2]
+    clinic.write_text(POLICY)
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("[frozen] 'ann' is frozen on account 'patients': the engine failed 3 times")
+    assert run("budget", "thaw", ledger, "patients", "ann").exit_code == 0
+    assert run(*asked).exit_code == 0
 
 
 def test_a_public_table_that_is_gone_costs_nothing(run: Run, clinic: Path) -> None:

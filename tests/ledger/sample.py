@@ -27,8 +27,8 @@ QUIET = LaplaceEvent(scale=Fraction(2))
 
 # Where the entries of the sample are.
 ACCOUNT, STAFF_ACCOUNT, PROJECT, GRANT, BOB, FIRST, ANSWER, SHARE, SERVE, PUBLISH = range(2, 12)
-SECOND, FACT, PAID, RENEWAL, RENEWED, REVOKE, PENDING = range(12, 19)
-ENTRIES = 18
+SECOND, FACT, PAID, RENEWAL, RENEWED, REVOKE, PENDING, FAILURE, THAW, FAILED = range(12, 22)
+ENTRIES = 21
 
 
 class Clock:
@@ -71,7 +71,10 @@ def fill(ledger: Ledger, clock: Clock) -> None:
     clock.now += 31 * DAY
     ledger.reserve(question("staff again", QUIET, account="staff", principal="owner"))
     ledger.revoke("people", "bob")
-    ledger.reserve(question("left by a crash"))
+    ticket = ledger.reserve(question("left by a crash"))
+    ledger.fail(ticket)
+    ledger.thaw("people", "ann")
+    ledger.fail(ticket)
 
 
 def sample(path: Path) -> Path:

@@ -319,8 +319,8 @@ class TestServerErrors:
             "write": "TRIGGER failing BEFORE INSERT ON entries",
         }[when]
         server.execute(
-            "CREATE SEQUENCE failures; CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            f"IF nextval('failures') <= {times} THEN RAISE EXCEPTION 'injected' USING ERRCODE = '{code}'; END IF; "
+            "CREATE SEQUENCE injected; CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF nextval('injected') <= {times} THEN RAISE EXCEPTION 'injected' USING ERRCODE = '{code}'; END IF; "
             f"RETURN NEW; END $$; CREATE {trigger} FOR EACH ROW EXECUTE FUNCTION fail()",
             url=url,
         )
@@ -335,7 +335,7 @@ class TestServerErrors:
         ticket = ledger.reserve(ask())
         assert ticket.cost.loss > 0
         assert_charged_once(ledger, ticket)
-        assert postgres_server.execute("SELECT last_value FROM failures", url=postgres_url) == [(4,)]
+        assert postgres_server.execute("SELECT last_value FROM injected", url=postgres_url) == [(4,)]
 
     @pytest.mark.parametrize("when", ["commit", "write"])
     def test_a_full_disk_refuses_and_when_there_is_room_again_it_goes_on(

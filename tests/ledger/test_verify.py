@@ -53,6 +53,7 @@ def test_the_sample_has_its_entries_where_it_says(original: Path) -> None:
     assert [kinds[seq] for seq in (sample.PROJECT, sample.GRANT, sample.RENEWAL, sample.REVOKE)] == [
         *("project", "grant", "renewal", "revoke")
     ]
+    assert [kinds[seq] for seq in (sample.FAILURE, sample.THAW, sample.FAILED)] == ["failure", "thaw", "failure"]
 
 
 def test_a_forgery_that_changes_nothing_is_sound(original: Path, tmp_path: Path) -> None:
@@ -95,6 +96,17 @@ def again(seq: int, **changes: Any) -> Callable[[list[Draft]], None]:
         drafts.append(Draft(drafts[-1].time, drafts[seq - 1].kind, drafts[seq - 1].content | changes))
 
     return change
+
+
+def frozen(change: Callable[[list[Draft]], None]) -> Callable[[list[Draft]], None]:
+    """After two more failures ann has had three."""
+
+    def changes(drafts: list[Draft]) -> None:
+        again(sample.FAILED)(drafts)
+        again(sample.FAILED)(drafts)
+        change(drafts)
+
+    return changes
 
 
 def back_in_time(drafts: list[Draft]) -> None:
@@ -176,6 +188,19 @@ FORGERIES: dict[str, tuple[Callable[[list[Draft]], None], int, str]] = {
     "a grant to the owner": (content(sample.GRANT, principal="owner"), sample.GRANT, "needs no grant"),
     "a grant for no project": (content(sample.GRANT, project="x"), sample.GRANT, "never opened"),
     "nothing to revoke": (content(sample.REVOKE, principal="x"), sample.REVOKE, "no grant to revoke"),
+    "a failure of no charge": (content(sample.FAILURE, charge=sample.BOB), sample.FAILURE, "not an earlier charge"),
+    "another's failure": (content(sample.FAILURE, principal="bob"), sample.FAILURE, "another account or principal"),
+    "a failure elsewhere": (content(sample.FAILURE, account="staff"), sample.FAILURE, "another account or principal"),
+    "a failure of what was answered": (content(sample.FAILURE, charge=sample.FIRST), sample.FAILURE, "had its answer"),
+    "a failure of what is public": (again(sample.FAILURE, charge=sample.FIRST), END, "had its answer"),
+    "nothing to thaw": (content(sample.THAW, principal="bob"), sample.THAW, "no failure"),
+    "thawed elsewhere": (content(sample.THAW, account="staff"), sample.THAW, "no failure"),
+    "thawed twice": (inserted("thaw", sample.THAW, account="people", principal="ann"), sample.THAW + 1, "no failure"),
+    "a charge while frozen": (frozen(again(sample.PENDING, key="x")), END + 2, "was frozen"),
+    "an answer while frozen": (frozen(again(sample.ANSWER, charge=sample.PENDING)), END + 2, "was frozen"),
+    "served while frozen": (frozen(again(sample.SERVE, principal="ann", key="x")), END + 2, "was frozen"),
+    "shared while frozen": (frozen(again(sample.SHARE, principal="ann", project="study")), END + 2, "was frozen"),
+    "a fourth failure": (frozen(again(sample.FAILED)), END + 2, "was frozen"),
     "an unknown kind": (inserted("gift", 5, account="people"), 6, "makes no sense"),
     "a false adoption": (inserted("adopt", 5, seq=4, head="0" * 64), 6, "adopts another"),
     "back in time": (back_in_time, sample.SERVE, "older than"),
@@ -190,6 +215,15 @@ def test_a_forged_entry_in_a_perfect_chain_is_named(name: str, original: Path, t
     problem = refused(forged(original, tmp_path / "forged.db", change))
     assert problem.operands["entry"] == entry, problem
     assert words in problem.message
+
+
+def test_three_failures_are_allowed_and_a_thaw_allows_three_more(original: Path, tmp_path: Path) -> None:
+    def change(drafts: list[Draft]) -> None:
+        again(sample.THAW)(drafts)
+        for _ in range(3):
+            again(sample.FAILED)(drafts)
+
+    assert checked(forged(original, tmp_path / "more.db", frozen(change))).entries == sample.ENTRIES + 6
 
 
 DAMAGES: dict[str, tuple[str, int]] = {
@@ -234,6 +268,8 @@ BALANCES = {
     "a lost key": ("DELETE FROM keys WHERE key = 'one'", "keys"),
     "a made-up holding": ("INSERT INTO holdings VALUES (12, 'bob', NULL)", "holdings"),
     "a lost fact": ("DELETE FROM facts", "facts"),
+    "a failure forgiven": ("UPDATE failures SET many = 0", "failures"),
+    "failures forgotten": ("DELETE FROM failures", "failures"),
 }
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from hubbub.ledger import Grant, Statement
+    from hubbub.ledger import Failures, Grant, Statement
     from hubbub.privacy.budget import Budget
 
 _BAR = 12
@@ -52,9 +52,10 @@ def show(*, ledger: LedgerArgument = None, as_json: Json = False) -> None:
     from hubbub.cli.printing import say
 
     with looked_at(ledger) as opened:
-        statements, grants, place = opened.statements(), opened.grants(), opened.store.location
+        statements, grants, failures = opened.statements(), opened.grants(), opened.failures()
+        place = opened.store.location
     if as_json:
-        typer.echo(json.dumps(_as_json(statements, grants), indent=2))
+        typer.echo(json.dumps(_as_json(statements, grants, failures), indent=2))
         return
     if not statements:
         say(f"There is no account in {place} yet. Open one with: hubbub budget open.")
@@ -65,6 +66,8 @@ def show(*, ledger: LedgerArgument = None, as_json: Json = False) -> None:
         say("", _table("Limits below them", below))
     if grants:
         say("", _grants(grants))
+    if failures:
+        say("", _failures(failures))
 
 
 @app.command("open")
@@ -155,6 +158,25 @@ def revoke(
         say(f'"{principal}" may spend nothing more from account "{account}".')
 
 
+@app.command()
+def thaw(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    principal: Annotated[str, typer.Argument(help="Who may ask again.", show_default=False)],
+) -> None:
+    """Give a principal a new allowance of engine failures: look first why the engine failed."""
+    from hubbub.cli.printing import say
+    from hubbub.ledger import ALLOWANCE
+
+    with owned(ledger) as opened:
+        many = opened.thaw(account, principal)
+    if not many:
+        say(f'"{principal}" has no failures on account "{account}": nothing was written.')
+        return
+    say(f'"{principal}" had {_times(many)} on account "{account}", and is allowed {ALLOWANCE} again.')
+
+
 def _table(title: str, statements: list["Statement"]) -> "Table":
     from hubbub.cli.printing import amount, bar, cell, percent, share_of, stacked, table
     from hubbub.ledger.recompute import symbol_of
@@ -192,6 +214,22 @@ def _grants(grants: list["Grant"]) -> "Table":
     return made
 
 
+def _failures(failures: list["Failures"]) -> "Table":
+    from hubbub.cli.printing import cell, table
+    from hubbub.ledger import ALLOWANCE, OWNER
+
+    made = table("Engine failures after a charge", "principal", "account", "failures", "state")
+    for one in failures:
+        allowed = "" if one.principal == OWNER else f" of {ALLOWANCE}"
+        state = "frozen: look, then hubbub budget thaw" if one.frozen else "–"
+        made.add_row(cell(one.principal), cell(one.account), cell(f"{one.many}{allowed}"), cell(state))
+    return made
+
+
+def _times(many: int) -> str:
+    return "1 failure" if many == 1 else f"{many} failures"
+
+
 def _budget(budget: "Budget") -> str:
     return f"{budget.filter.budget} ({budget.neighbors})"
 
@@ -204,7 +242,7 @@ def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _as_json(statements: list["Statement"], grants: list["Grant"]) -> dict[str, Any]:
+def _as_json(statements: list["Statement"], grants: list["Grant"], failures: list["Failures"]) -> dict[str, Any]:
     from hubbub.ledger.entry import ratio
     from hubbub.ledger.recompute import symbol_of
     from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
@@ -242,5 +280,9 @@ def _as_json(statements: list["Statement"], grants: list["Grant"]) -> dict[str, 
                 "entry": one.entry,
             }
             for one in grants
+        ],
+        "failures": [
+            {"account": one.account, "principal": one.principal, "failures": one.many, "frozen": one.frozen}
+            for one in failures
         ],
     }

@@ -211,7 +211,9 @@ def _what(kind: str, content: Mapping[str, Any]) -> str:
             return f"entry {content['charge']} to {content['principal']}"
         case "account":
             return f"{content['account']}: {content['population']}" if content["population"] else content["account"]
-        case "project" | "grant" | "revoke":
+        case "failure":
+            return f"of entry {content['charge']}, by {content['principal']} on {content['account']}"
+        case "project" | "grant" | "revoke" | "thaw":
             return f"{content.get('project' if kind == 'project' else 'principal')} on {content['account']}"
         case "renewal":
             named = f" {content['name']}" if content["name"] else ""

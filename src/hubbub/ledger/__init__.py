@@ -7,6 +7,19 @@ it. ``entry`` and ``effects`` say what is written, ``rules`` what may be written
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.ledger import Ledger
 from hubbub.ledger.marks import Marks
-from hubbub.ledger.terms import OWNER, Ask, Fact, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.terms import ALLOWANCE, OWNER, Ask, Fact, Failures, Grant, Renewal, Statement, Ticket
 
-__all__ = ["OWNER", "Ask", "Entry", "Fact", "Grant", "Ledger", "Marks", "Renewal", "Statement", "Ticket"]
+__all__ = [
+    "ALLOWANCE",
+    "OWNER",
+    "Ask",
+    "Entry",
+    "Fact",
+    "Failures",
+    "Grant",
+    "Ledger",
+    "Marks",
+    "Renewal",
+    "Statement",
+    "Ticket",
+]

@@ -14,6 +14,7 @@ from typing import Any
 
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger.entry import Entry, canonical
+from hubbub.ledger.failures import failures_of, keep_failures
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, holder_of, keep, present, sealed
 from hubbub.ledger.store import Row, Session
 from hubbub.ledger.terms import question_digest
@@ -173,6 +174,15 @@ def _fact(session: Session, entry: Entry, content: Content) -> None:
     )
 
 
+def _fail(session: Session, entry: Entry, content: Content) -> None:
+    known = failures_of(session, content["account"], content["principal"])
+    keep_failures(session, replace(known, many=known.many + 1))
+
+
+def _thaw(session: Session, entry: Entry, content: Content) -> None:
+    keep_failures(session, replace(failures_of(session, content["account"], content["principal"]), many=0))
+
+
 EFFECTS: Mapping[str, Callable[[Session, Entry, Content], None]] = {
     "ledger": _nothing,
     "adopt": _nothing,
@@ -187,5 +197,7 @@ EFFECTS: Mapping[str, Callable[[Session, Entry, Content], None]] = {
     "answer": _answer,
     "publish": _publish,
     "fact": _fact,
+    "failure": _fail,
+    "thaw": _thaw,
 }
 """Every kind of entry, and what it does."""

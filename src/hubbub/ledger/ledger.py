@@ -14,11 +14,12 @@ from hubbub.errors import LedgerReadOnly, LedgerRolledBack
 from hubbub.ledger import rules
 from hubbub.ledger.book import Transaction, entry_from, entry_of
 from hubbub.ledger.entry import Entry, moment_of
+from hubbub.ledger.failures import all_failures
 from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
 from hubbub.ledger.marks import Marks
 from hubbub.ledger.opening import hash_at, opened, store_at
 from hubbub.ledger.store import Session, Store
-from hubbub.ledger.terms import Ask, Fact, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.terms import Ask, Fact, Failures, Grant, Renewal, Statement, Ticket
 from hubbub.ledger.writer import Writer
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Spent
@@ -146,6 +147,10 @@ class Ledger:
         """End a grant now."""
         self._write(lambda tx: rules.revoke(tx, account, principal))
 
+    def thaw(self, account: str, principal: str) -> int:
+        """After a look at why the engine failed: a new allowance. Gives back how many failures there were."""
+        return self._write(lambda tx: rules.thaw(tx, account, principal))
+
     def publish(self, charge: int) -> None:
         """Mark a charge's answer as public: everyone with a grant is served it for nothing."""
         self._write(lambda tx: rules.publish(tx, charge))
@@ -159,6 +164,10 @@ class Ledger:
     def settle(self, ticket: Ticket, answer: str) -> str:
         """Store the answer durably and give back the one to reply with: the first that was stored."""
         return self._write(lambda tx: rules.settle(tx, ticket.entry, answer))
+
+    def fail(self, ticket: Ticket) -> str | None:
+        """Count a failure of the engine after the charge. Where an answer is stored, it is given back instead."""
+        return self._write(lambda tx: rules.fail(tx, ticket.entry))
 
     def remember(self, account: str, name: str, value: Any, *, paid: int, version: str = "1") -> None:
         """Keep a fact about the data that was bought with a charge."""
@@ -217,6 +226,11 @@ class Ledger:
             )
             for account, principal, project, expires, revoked, entry in rows
         ]
+
+    def failures(self) -> list[Failures]:
+        """Whom the engine has failed after a charge, and how often since the owner last looked."""
+        with self._looking() as session:
+            return all_failures(session)
 
     def entries(self, *, first: int = 1, last: int | None = None) -> Iterator[Entry]:
         """The entries as they are stored, in order and unchecked; ``verify`` checks them."""

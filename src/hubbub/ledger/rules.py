@@ -8,6 +8,10 @@ Privacy:
         answers are those of a mechanism sequence that the filter admits (privacy.filter). Serving a stored answer again
         is post-processing. A charge without an answer released nothing, so drawing for it, once or many times, releases
         the first stored draw alone; a draw that lost that race is thrown away unseen, independently of its value.
+        Whether the engine could answer at all is a bit beside the answers. It is told only in the transaction that
+        stores the answer or counts the failure, and there a principal whose allowance is used up is told the same
+        either way: so nobody sees more than ALLOWANCE failures on an account between two thaws of its owner, however
+        many questions are under way at once.
     Needs: a store that gives the sole right to write and loses no commit; the work drawn for a ticket is of the very
         events that were charged; nobody reads a draw before it is stored.
     Ref: Rogers, Roth, Ullman, Vadhan 2016.
@@ -20,6 +24,7 @@ from typing import Any
 
 from hubbub.errors import (
     CapacityError,
+    Frozen,
     GrantError,
     GrantExpired,
     HubbubError,
@@ -31,9 +36,10 @@ from hubbub.errors import (
 from hubbub.ledger.book import Transaction, damaged, entry_of
 from hubbub.ledger.effects import CHARGE, asked_units, charge_from, charge_of
 from hubbub.ledger.entry import canonical, day_of, moment_of, ratio
+from hubbub.ledger.failures import failures_of
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, holder_of, present, sealed
 from hubbub.ledger.store import Session
-from hubbub.ledger.terms import OWNER, Ask, Renewal, Ticket, budget_json, named
+from hubbub.ledger.terms import ALLOWANCE, OWNER, Ask, Renewal, Ticket, budget_json, named
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
 
@@ -101,10 +107,23 @@ def revoke(tx: Transaction, account: str, principal: str) -> None:
     tx.append("revoke", {"account": account, "principal": principal})
 
 
+def thaw(tx: Transaction, account: str, principal: str) -> int:
+    """The owner has looked: a new allowance. Gives back how many failures there were; for none nothing is written."""
+    account_of(tx.session, account)
+    known = tx.session.rows("SELECT 1 FROM grants WHERE account = ? AND principal = ?", account, principal)
+    if not known and principal != OWNER:
+        raise GrantError(f"{principal!r} has no grant on account {account!r}.", account=account, principal=principal)
+    many = failures_of(tx.session, account, principal).many
+    if many:
+        tx.append("thaw", {"account": account, "principal": principal})
+    return many
+
+
 def reserve(tx: Transaction, ask: Ask) -> Ticket:
     """Find what was paid before, or pay now; raises before anything is written."""
     account = account_of(tx.session, ask.account)
     project = _permitted(tx, ask)
+    _refuse_frozen(tx, ask.account, ask.principal)
     ticket = _by_key(tx, ask)
     if ticket is not None:
         return ticket
@@ -132,13 +151,48 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
 
 def settle(tx: Transaction, charge: int, answer: str) -> str:
     """Store the answer of a charge, unless one is stored already: the first is the only one that anybody gets."""
+    _, _, stored = _under_way(tx, charge)
+    if stored is not None:
+        return stored
+    tx.append("answer", {"answer": answer, "charge": charge})
+    return answer
+
+
+def fail(tx: Transaction, charge: int) -> str | None:
+    """Count a failure of the engine against the principal of a charge, unless an answer is stored: that is returned.
+
+    One whose commit was in doubt may be counted twice, which freezes earlier and never later.
+    """
+    account, principal, stored = _under_way(tx, charge)
+    if stored is None:
+        tx.append("failure", {"account": account, "charge": charge, "principal": principal})
+    return stored
+
+
+def _under_way(tx: Transaction, charge: int) -> tuple[str, str, str | None]:
+    """Account, principal and stored answer of a charge. Who was frozen meanwhile hears that, however the work ended."""
     found = charge_of(tx.session, charge)
     if found is None:
         raise HubbubError(f"Entry {charge} is not a charge, so it cannot have an answer.")
-    if found[6] is not None:
-        return answer_of(tx.session, charge, found[6])
-    tx.append("answer", {"answer": answer, "charge": charge})
-    return answer
+    account, principal, answer = found[1], found[2], found[6]
+    _refuse_frozen(tx, account, principal, charge)
+    return account, principal, None if answer is None else answer_of(tx.session, charge, answer)
+
+
+def _refuse_frozen(tx: Transaction, account: str, principal: str, charge: int | None = None) -> None:
+    if principal == OWNER:
+        return
+    failures = failures_of(tx.session, account, principal)
+    if failures.frozen:
+        stands = "" if charge is None else f" The charge (entry {charge}) stands: ask again afterwards."
+        raise Frozen(
+            f"{principal!r} is frozen on account {account!r}: the engine failed {failures.many} times after a charge, "
+            f"and {ALLOWANCE} is all that is allowed. Ask its owner to look, and then: hubbub budget thaw.{stands}",
+            account=account,
+            principal=principal,
+            failures=failures.many,
+            entry=charge,
+        )
 
 
 def publish(tx: Transaction, charge: int) -> None:

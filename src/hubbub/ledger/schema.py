@@ -40,6 +40,10 @@ CREATE TABLE holdings (
 CREATE TABLE facts (
     account TEXT NOT NULL, version TEXT NOT NULL, name TEXT NOT NULL, entry BIGINT NOT NULL,
     PRIMARY KEY (account, version, name)
+);
+CREATE TABLE failures (
+    account TEXT NOT NULL, principal TEXT NOT NULL, many BIGINT NOT NULL, seal TEXT NOT NULL,
+    PRIMARY KEY (account, principal)
 )
 """
 
@@ -53,6 +57,7 @@ DERIVED = {
     "keys": "principal, key",
     "holdings": "charge, principal",
     "facts": "account, version, name",
+    "failures": "account, principal",
 }
 """The tables that follow from the entries, with the order in which to compare them."""
 

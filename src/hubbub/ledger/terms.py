@@ -17,6 +17,10 @@ from hubbub.privacy.loss import Loss
 OWNER = "owner"
 """The principal who needs no grant and has no limit of its own."""
 
+ALLOWANCE = 3
+"""How many failures after a charge a principal may see on an account before it is frozen there. ``verify`` holds every
+ledger against it, so another number must be a new kind of entry."""
+
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,200}")
 
 
@@ -153,6 +157,20 @@ class Grant:
     expires: datetime | None
     revoked: bool
     entry: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How often the engine failed a principal after a charge, since the owner last looked."""
+
+    account: str
+    principal: str
+    many: int
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the allowance is used up; the owner has the data and needs none."""
+        return self.principal != OWNER and self.many >= ALLOWANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 ``rules`` decides what may be written by looking at tables. The witness reads the entries alone, in order, keeps its own
 small notes, and says at which entry something was written that the rules do not allow: a charge below its price, a cap
-passed, a limit left out, a second answer.
+passed, a limit left out, a second answer, anything for a principal
+who was frozen.
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any
 from hubbub.ledger.book import damaged
 from hubbub.ledger.entry import GENESIS, Entry, canonical
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder
-from hubbub.ledger.terms import OWNER
+from hubbub.ledger.terms import ALLOWANCE, OWNER
 from hubbub.privacy.event import event_from_json
 from hubbub.privacy.filter import Filter, Spent
 
@@ -60,6 +61,7 @@ class Witness:
         self._link = GENESIS
         self._balances: dict[tuple[str, str, str], _Balance] = {}
         self._grants: dict[tuple[str, str], _Grant] = {}
+        self._failures: dict[tuple[str, str], int] = {}
         self._paid: list[_Paid | None] = [None]
         self._state = bytearray(1)
         self._shared: dict[int, set[tuple[str, str | None]]] = {}
@@ -196,7 +198,12 @@ class Witness:
         grant = self._grants.get((account, principal))
         if grant is None or grant.revoked or (grant.expires is not None and entry.time >= grant.expires):
             raise damaged(entry.seq, "its principal had no grant then")
+        self._refuse_frozen(entry, account, principal)
         return grant.project
+
+    def _refuse_frozen(self, entry: Entry, account: str, principal: str) -> None:
+        if principal != OWNER and self._failures.get((account, principal), 0) >= ALLOWANCE:
+            raise damaged(entry.seq, "its principal was frozen then")
 
     def _holds(self, charge: int, principal: str) -> bool:
         paid = self._paid[charge]
@@ -218,10 +225,25 @@ class Witness:
 
     def _answer(self, entry: Entry, content: Content) -> None:
         charge = content["charge"]
-        self._charge_of(entry, charge)
+        paid = self._charge_of(entry, charge)
         if self._state[charge] != _CHARGED:
             raise damaged(entry.seq, f"it is a second answer to entry {charge}")
+        self._refuse_frozen(entry, paid.account, paid.principal)
         self._state[charge] = _ANSWERED
+
+    def _failed(self, entry: Entry, content: Content) -> None:
+        charge, who = content["charge"], (content["account"], content["principal"])
+        paid = self._charge_of(entry, charge)
+        if who != (paid.account, paid.principal):
+            raise damaged(entry.seq, f"it names another account or principal than entry {charge}, which failed")
+        if self._state[charge] != _CHARGED:
+            raise damaged(entry.seq, f"it is a failure of entry {charge}, which had its answer")
+        self._refuse_frozen(entry, *who)
+        self._failures[who] = self._failures.get(who, 0) + 1
+
+    def _thawed(self, entry: Entry, content: Content) -> None:
+        if not self._failures.pop((content["account"], content["principal"]), 0):
+            raise damaged(entry.seq, "there was no failure to forgive")
 
     def _publish(self, entry: Entry, content: Content) -> None:
         charge = content["charge"]
@@ -261,4 +283,6 @@ _SEEN: Mapping[str, Callable[[Witness, Entry, Content], None]] = {
     "answer": Witness._answer,
     "publish": Witness._publish,
     "fact": Witness._fact,
+    "failure": Witness._failed,
+    "thaw": Witness._thawed,
 }

@@ -1,7 +1,8 @@
 """Privacy budgets that survive crashes, races and clever people.
 
 ``Ledger`` is opened on a file or a PostgreSQL URL; ``Ask`` is a question with its price, ``Ticket`` the right to answer
-it. ``entry`` and ``effects`` say what is written, ``rules`` what may be written, ``sqlite`` and ``postgres`` where to.
+it. ``entry`` and ``effects`` say what is written, ``rules`` and ``owning`` what may be written, ``sqlite`` and
+``postgres`` where to.
 """
 
 from hubbub.ledger.entry import Entry

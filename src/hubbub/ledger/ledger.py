@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hubbub.errors import LedgerReadOnly, LedgerRolledBack
-from hubbub.ledger import rules
+from hubbub.ledger import owning, rules
 from hubbub.ledger.book import Transaction, entry_from, entry_of
 from hubbub.ledger.entry import Entry, moment_of
 from hubbub.ledger.failures import all_failures
@@ -119,12 +119,12 @@ class Ledger:
         self, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
     ) -> Statement:
         """An account for a population of units. It keeps the budget it was opened with."""
-        self._write(lambda tx: rules.open_account(tx, name, budget, population=population, renewal=renewal))
+        self._write(lambda tx: owning.open_account(tx, name, budget, population=population, renewal=renewal))
         return self.statement(name)
 
     def open_project(self, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
         """A limit below an account's, for all principals whose grants name the project."""
-        self._write(lambda tx: rules.open_project(tx, account, project, limit, renewal=renewal))
+        self._write(lambda tx: owning.open_project(tx, account, project, limit, renewal=renewal))
 
     def grant(
         self,
@@ -138,22 +138,22 @@ class Ledger:
     ) -> None:
         """Let a principal spend from an account, up to its own limit and until a moment."""
         self._write(
-            lambda tx: rules.grant(
+            lambda tx: owning.grant(
                 tx, account, principal, limit=limit, project=project, expires=expires, renewal=renewal
             )
         )
 
     def revoke(self, account: str, principal: str) -> None:
         """End a grant now."""
-        self._write(lambda tx: rules.revoke(tx, account, principal))
+        self._write(lambda tx: owning.revoke(tx, account, principal))
 
     def thaw(self, account: str, principal: str) -> int:
         """After a look at why the engine failed: a new allowance. Gives back how many failures there were."""
-        return self._write(lambda tx: rules.thaw(tx, account, principal))
+        return self._write(lambda tx: owning.thaw(tx, account, principal))
 
     def publish(self, charge: int) -> None:
         """Mark a charge's answer as public: everyone with a grant is served it for nothing."""
-        self._write(lambda tx: rules.publish(tx, charge))
+        self._write(lambda tx: owning.publish(tx, charge))
 
     # What askers do: reserve, read, draw, settle, reply.
 

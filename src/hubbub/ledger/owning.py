@@ -1,0 +1,122 @@
+"""What owners do with a ledger: accounts, projects, grants, publications. Each checks first and writes last."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hubbub.errors import CapacityError, GrantError, HubbubError, ParameterError
+from hubbub.ledger.book import Transaction
+from hubbub.ledger.effects import charge_of
+from hubbub.ledger.entry import canonical
+from hubbub.ledger.failures import failures_of
+from hubbub.ledger.holder import ACCOUNT, PROJECT, Holder, holder_of
+from hubbub.ledger.rules import account_of
+from hubbub.ledger.terms import OWNER, Renewal, budget_json, named
+from hubbub.privacy.budget import Budget
+
+_MOST = 1 << 62
+
+
+def open_account(
+    tx: Transaction, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
+) -> None:
+    """An account keeps the filter it was opened with; opening it again on the same terms changes nothing."""
+    content = {"account": named("account", name), "population": population, "terms": _terms(budget, renewal)}
+    known = holder_of(tx.session, name, ACCOUNT, "")
+    if known is None:
+        tx.append("account", content)
+    elif known.terms != canonical(content["terms"]):
+        raise ParameterError(
+            "budget", f"what account {name!r} was opened with ({known.budget.filter.budget})", budget.filter.budget
+        )
+
+
+def open_project(tx: Transaction, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
+    """A project under an account, or new limits for one: what it has spent stays spent."""
+    _check_limit(account_of(tx.session, account), limit)
+    content = {"account": account, "project": named("project", project), "terms": _terms(limit, renewal)}
+    tx.append("project", content)
+
+
+def grant(
+    tx: Transaction,
+    account: str,
+    principal: str,
+    *,
+    limit: Budget | None,
+    project: str | None,
+    expires: datetime | None,
+    renewal: Renewal | None,
+) -> None:
+    """Let a principal spend; without a limit of its own it may spend what the account has."""
+    holder = account_of(tx.session, account)
+    if named("principal", principal) == OWNER:
+        raise ParameterError("principal", "someone other than the owner, who needs no grant", principal)
+    if project is not None and holder_of(tx.session, account, PROJECT, project) is None:
+        raise ParameterError("project", f"a project of account {account!r}; open it first", project)
+    if limit is None:
+        limit, renewal = holder.budget, holder.renewal
+    _check_limit(holder, limit)
+    tx.append(
+        "grant",
+        {
+            "account": account,
+            "expires": None if expires is None else _microseconds(expires),
+            "principal": principal,
+            "project": project,
+            "terms": _terms(limit, renewal),
+        },
+    )
+
+
+def revoke(tx: Transaction, account: str, principal: str) -> None:
+    """Nothing more for this principal; what it has spent is remembered."""
+    account_of(tx.session, account)
+    if not tx.session.rows("SELECT 1 FROM grants WHERE account = ? AND principal = ?", account, principal):
+        raise GrantError(f"{principal!r} has no grant on account {account!r}.", account=account, principal=principal)
+    tx.append("revoke", {"account": account, "principal": principal})
+
+
+def thaw(tx: Transaction, account: str, principal: str) -> int:
+    """The owner has looked: a new allowance. Gives back how many failures there were; for none nothing is written."""
+    account_of(tx.session, account)
+    known = tx.session.rows("SELECT 1 FROM grants WHERE account = ? AND principal = ?", account, principal)
+    if not known and principal != OWNER:
+        raise GrantError(f"{principal!r} has no grant on account {account!r}.", account=account, principal=principal)
+    many = failures_of(tx.session, account, principal).many
+    if many:
+        tx.append("thaw", {"account": account, "principal": principal})
+    return many
+
+
+def publish(tx: Transaction, charge: int) -> None:
+    """Mark an answer as public: from now on everyone with a grant is served it for nothing."""
+    found = charge_of(tx.session, charge)
+    if found is None or found[6] is None:
+        raise HubbubError(f"Entry {charge} is not a charge with an answer, so there is nothing to publish.")
+    if not found[7]:
+        tx.append("publish", {"charge": charge})
+
+
+def _check_limit(account: Holder, limit: Budget) -> None:
+    if limit.neighbors is not account.budget.neighbors or (limit.delta == 0) is not (account.budget.delta == 0):
+        raise ParameterError(
+            "limit",
+            f"counted like account {account.account!r} ({account.budget.filter.budget}, {account.budget.neighbors}): "
+            "δ = 0 for both or for neither, and the same neighbours",
+            limit,
+        )
+
+
+def _terms(budget: Budget, renewal: Renewal | None) -> dict[str, Any]:
+    if not isinstance(budget, Budget):
+        raise ParameterError("budget", "a Budget", budget)
+    if budget.filter.loss_cap >= _MOST:
+        raise CapacityError("A budget must be below ε = 4,194,304: amounts are kept in 64-bit units.", budget=budget)
+    return budget_json(budget, renewal)
+
+
+def _microseconds(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        raise ParameterError("expires", "a moment with a time zone", moment)
+    whole = int(moment.astimezone(UTC).replace(microsecond=0).timestamp())
+    return whole * 1_000_000 + moment.microsecond

@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -288,7 +289,8 @@ class _Stage:
 
     def _in_transaction(self, number: int) -> None:
         assert self.ledger is not None
-        self.ledger._write(lambda tx: os.kill(os.getpid(), number))
+        # To the writer's own thread: sent to the process, it may go on a little before a busy system stops it.
+        self.ledger._write(lambda tx: signal.pthread_kill(threading.get_ident(), number))
 
 
 def _all_of(pipe: int) -> Any:

@@ -118,6 +118,13 @@ def _confine(nursery_: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _limit_files(size: int) -> None:
+    """No file grows beyond this, or beyond what we may raise the limit to."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = size if most == resource.RLIM_INFINITY else min(size, most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
 def serve(channel: socket.socket) -> None:
     """Gets ready, waits for the one request, and answers it."""
     import duckdb
@@ -125,6 +132,7 @@ def serve(channel: socket.socket) -> None:
     connection = duckdb.connect(":memory:")
     send(channel, {"ready": os.getpid()})
     request = receive(channel)
+    _limit_files(request["limits"]["bytes"])
     threading.Thread(target=_watch, args=(channel,), daemon=True).start()
     try:
         answer: dict[str, Any] = {"rows": rows_of(connection, request)}
@@ -155,7 +163,6 @@ def rows_of(connection: Any, request: dict[str, Any]) -> list[list[Any]]:
 def lock(connection: Any, request: dict[str, Any]) -> None:
     """Attaches what was declared, then shuts every other door. The order matters: the last line locks the rest."""
     limits = request["limits"]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["bytes"], limits["bytes"]))
     for name, path in request["databases"].items():
         connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
     settings: list[tuple[str, str]] = [

@@ -10,6 +10,9 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3 python; do \
 # Extra arguments for the tool behind a target: make test ARGS="-k laplace", make mutate ARGS="--module noise".
 ARGS ?=
 
+# How many times more random questions than usual make torture asks.
+TORTURE ?= 45
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench docs mutate torture clean
 
@@ -36,8 +39,9 @@ docs: $(VENV)/.dev ## build the documentation into site/
 mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants chosen by their hash, and see that the tests notice (under two hours)
 	$(BIN)/python -m tools.mutate --limit 1500 $(ARGS)
 
-torture: $(VENV)/.dev ## kill and race the ledger's users on both stores for ten minutes, and see that nothing is lent or lost
+torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then ask 100,000 random questions, on neighbouring data too
 	$(BIN)/python -m tools.torture $(ARGS)
+	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py
 
 clean: ## remove everything that the other targets made
 	rm -rf $(VENV) out site build dist .mutate .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -16,6 +16,7 @@ import pytest
 
 from hubbub.engines import worker
 from hubbub.engines.duckdb import DuckDB, size
+from hubbub.engines.pool import Standby
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin
 from hubbub.errors import CapacityError, EngineError, ParameterError
@@ -202,20 +203,24 @@ def test_too_little_memory_is_the_same_error() -> None:
         assert "memory" in told[0].lower()
 
 
-def test_a_process_that_dies_is_the_same_error_and_replaced(parquet: str) -> None:
+def test_a_process_that_dies_is_the_same_error_and_replaced(parquet: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     op, tables = question(parquet)
+    ask = Standby.ask
     with DuckDB(limits=Limits(threads=1), log=told.append, standbys=1) as engine:
 
         def kill() -> None:
             for one in running(engine._directory):
                 os.kill(one, signal.SIGKILL)
 
-        killer = threading.Timer(0.5, kill)
-        killer.start()
-        with pytest.raises(EngineError):
-            raw(engine, ENDLESS)
-        killer.join()
+        def asked(standby: Standby, request: Any, seconds: float) -> Any:
+            threading.Timer(0.3, kill).start()
+            return ask(standby, request, seconds)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Standby, "ask", asked)
+            with pytest.raises(EngineError):
+                raw(engine, ENDLESS)
         assert "without an answer" in told[0]
         assert engine.run(op, tables=tables) == WANTED
 
@@ -254,7 +259,8 @@ def test_everything_ends_with_its_parent(tmp_path: Path, busy: bool) -> None:
         f"""
         import threading, time
         from hubbub.engines.duckdb import DuckDB
-        from hubbub.engines.relations import Statement
+        from hubbub.engines.pool import Standby
+from hubbub.engines.relations import Statement
         engine = DuckDB(standbys=2)
         engine._ask(Statement("SELECT 1"), [])
         if {busy}:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.errors import MissingBounds, TooHeavy
+from hubbub.errors import MayOverflow, MissingBounds, TooHeavy
 from hubbub.mechanisms import Gaussian, Geometric, Mechanism
+from hubbub.noise.discrete import MOST_SCALE
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import Type
@@ -198,6 +199,11 @@ def _calibrated(
     """Laplace with an equal share of ε each, or Gaussian with an equal share of ρ, whichever errs less over all."""
     many, neighbors = len(sensitivities), policy.budget.neighbors
     share = whole_units_rounded_down(epsilon / many)
+    if any(_in(one, Norm.L1) > share * MOST_SCALE for one in sensitivities):
+        raise MayOverflow(
+            "What one unit may add is more than 2^60 times this ε. Bound the values more tightly, or let the owner "
+            "declare a coarser grid."
+        )
     geometric: list[Mechanism] = [
         Geometric(epsilon=share, sensitivity=_in(one, Norm.L1), neighbors=neighbors) for one in sensitivities
     ]

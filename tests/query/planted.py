@@ -1,0 +1,194 @@
+"""Faults, each planted in one place of the product for as long as a block lasts. The harness must see every one.
+
+What each stands for is said by its name; the place is where such a fault would really be made.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+from hubbub import noise
+from hubbub.engines import relations, steps
+from hubbub.engines.lower import Node, cast, function
+from hubbub.mechanisms import Geometric, integers, laplace
+from hubbub.policy.kinds import Kind, Type
+from hubbub.privacy.event import Event
+from hubbub.privacy.filter import PureFilter
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.query import plan as planning
+from hubbub.query.ops import Scan, Tally
+from hubbub.query.plan import Plan
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+def _in_place(module: Any, what: str, fault: Any) -> Fault:
+    return lambda: mock.patch.object(module, what, fault)
+
+
+# Bounding
+
+
+def _by_data_order(rows: exp.Select, most: int, secret: tuple[int, int], rank: Node) -> exp.Select:
+    """The groups that come first in the data."""
+    text = (
+        "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
+        "min(pos) OVER (PARTITION BY unit, code) AS first FROM (SELECT *, row_number() OVER () AS pos FROM "
+        f"({relations.sql(rows)}) AS a) AS b) AS c) AS d WHERE rank <= {most}"
+    )
+    return sqlglot.parse_one(text, dialect="duckdb")  # type: ignore[return-value]
+
+
+def _among_all_units(rows: exp.Select, most: int, secret: tuple[int, int], rank: Node) -> exp.Select:
+    """The groups that most units have: one unit can switch everybody's."""
+    text = (
+        "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
+        f"count(*) OVER (PARTITION BY code) AS size FROM ({relations.sql(rows)}) AS a) AS b) AS c WHERE rank <= {most}"
+    )
+    return sqlglot.parse_one(text, dialect="duckdb")  # type: ignore[return-value]
+
+
+_scan = relations.Lowering._scan
+
+
+def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[exp.Select, Any]:
+    found, names = _scan(self, op)
+    found.set("where", None)
+    return found, names
+
+
+no_bounding_of_groups = _in_place(relations, "_chosen", lambda rows, most, secret, rank: rows)
+groups_by_data_order = _in_place(relations, "_chosen", _by_data_order)
+groups_chosen_among_all_units = _in_place(relations, "_chosen", _among_all_units)
+rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
+count_not_bounded = _in_place(relations, "_rows", lambda many, bounds, always: many)
+
+# Clamping
+
+_steps = steps.steps
+
+
+def _row_clamp_far_out(tally: Tally, value: Node, kind: Kind) -> Node:
+    ends = -(1 << 40) * tally.grid, (1 << 40) * tally.grid
+    return _steps(replace(tally, clamp=ends), value, kind)
+
+
+def _raising(tally: Tally, value: Node, kind: Kind) -> Node:
+    """An expression that raises for some rows: the error tells that there is one."""
+    if kind.type is not Type.REAL:
+        return _steps(tally, value, kind)
+    large = exp.GT(this=value, expression=exp.Literal.number("1e300"))
+    return exp.Case().when(large, function("error", exp.Literal.string("large"))).else_(_steps(tally, value, kind))
+
+
+no_clamp = _in_place(steps, "_clamped", lambda value, low, high: value.copy())
+no_clamp_of_a_units_total = _in_place(
+    relations, "bounded", lambda node, bounds: function("coalesce", cast(node, "HUGEINT"), exp.Literal.number(0))
+)
+no_clamp_of_rows = _in_place(relations, "steps", _row_clamp_far_out)
+an_error_for_some_rows = _in_place(relations, "steps", _raising)
+
+# Calibration
+
+_sensitivity = planning._sensitivity
+
+
+def _one_group(*given: Any) -> Sensitivity:
+    whole = _sensitivity(*given)
+    return Sensitivity(l0=1, linf=whole.linf)
+
+
+def _one_row(*given: Any) -> Sensitivity:
+    whole = _sensitivity(*given)
+    return Sensitivity(l0=whole.l0, linf=Fraction(1))
+
+
+sensitivity_of_one_group = _in_place(planning, "_sensitivity", _one_group)
+sensitivity_of_one_row = _in_place(planning, "_sensitivity", _one_row)
+
+
+@contextmanager
+def calibrated_for_half() -> Iterator[None]:
+    """Mechanisms for half the sensitivity that the plan proves."""
+    honest = planning._calibrated
+
+    def halved(sensitivities: Any, *more: Any) -> Any:
+        return honest([Sensitivity(l0=one.l0, linf=one.linf / 2) for one in sensitivities], *more)
+
+    with mock.patch.object(planning, "_calibrated", halved):
+        yield
+
+
+# Noise
+
+_laplace, _sum = noise.discrete_laplace, integers.exact_sum
+
+
+def _alike(*, scale: Any, size: int) -> Any:
+    return np.repeat(_laplace(scale=scale, size=1), size)
+
+
+halved_scale = _in_place(noise, "discrete_laplace", lambda *, scale, size: _laplace(scale=scale / 2, size=size))
+one_draw_for_all_groups = _in_place(noise, "discrete_laplace", _alike)
+clamped_at_the_exact_value = _in_place(laplace, "exact_sum", lambda value, added: np.minimum(_sum(value, added), value))
+no_noise_on_empty_groups = _in_place(laplace, "exact_sum", lambda value, added: _sum(value, np.where(value, added, 0)))
+
+# Charging
+
+
+def _half_events(self: Plan) -> tuple[Event, ...]:
+    """The events of mechanisms with twice the noise."""
+    return tuple(
+        Geometric(epsilon=one.epsilon / 2, sensitivity=one.sensitivity).event
+        for one in self.mechanisms
+        if isinstance(one, Geometric)
+    )
+
+
+@contextmanager
+def charged_by_half() -> Iterator[None]:
+    """The ledger counts half of what each event costs."""
+    honest = PureFilter.charge_of
+
+    def halved(self: PureFilter, event: Event) -> Any:
+        whole = honest(self, event)
+        return replace(whole, loss=whole.loss // 2)
+
+    with mock.patch.object(PureFilter, "charge_of", halved):
+        yield
+
+
+charge_at_half_epsilon = _in_place(Plan, "events", property(_half_events))
+
+REPLAY = {
+    "no_bounding_of_groups": no_bounding_of_groups,
+    "groups_by_data_order": groups_by_data_order,
+    "groups_chosen_among_all_units": groups_chosen_among_all_units,
+    "rows_of_null_units_kept": rows_of_null_units_kept,
+    "count_not_bounded": count_not_bounded,
+    "no_clamp": no_clamp,
+    "no_clamp_of_a_units_total": no_clamp_of_a_units_total,
+    "an_error_for_some_rows": an_error_for_some_rows,
+    "sensitivity_of_one_group": sensitivity_of_one_group,
+    "sensitivity_of_one_row": sensitivity_of_one_row,
+}
+"""What replay must see."""
+
+AUDIT = {
+    "halved_scale": halved_scale,
+    "one_draw_for_all_groups": one_draw_for_all_groups,
+    "clamped_at_the_exact_value": clamped_at_the_exact_value,
+    "no_noise_on_empty_groups": no_noise_on_empty_groups,
+    "sensitivity_of_one_row": sensitivity_of_one_row,
+    "no_bounding_of_groups": no_bounding_of_groups,
+    "count_not_bounded": count_not_bounded,
+    "no_clamp": no_clamp,
+}
+"""What an audit must see, in ε."""

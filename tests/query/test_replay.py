@@ -1,0 +1,287 @@
+"""Replay (SOUNDNESS 32): one question, one stream of noise, two datasets that differ in one unit or in nothing.
+
+Plan, price, schema, error, number and kind of draws agree; tallies move within what was proven, or not at all.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace as replace_in
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+import hubbub as hb
+from hubbub.errors import HubbubError
+from hubbub.ledger import Marks
+from hubbub.policy.tables import Limits
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.query.ops import JoinPublic, Relation, Scan
+from hubbub.query.plan import plan
+from hubbub.query.question import Aggregation
+from hubbub.query.sql import question
+from tests.query.generate import TIMES
+from tests.query.inside import PLACES, PUBLIC, STAYS, WARDS, Seen, World, ask, faults, fixed_key, row
+from tests.query.test_engine import fill
+
+NAN, INF, BIG = float("nan"), float("inf"), 1 << 62
+SHARDS = 4
+QUESTIONS, NEIGHBOURS = 4, 2
+"""Questions about each dataset, each asked again of so many neighbours."""
+FURTHER = 2 if TIMES == 1 else 40
+"""More neighbours, for the exact tallies of the same questions alone."""
+DATASETS = TIMES
+"""A shard and kind of budget."""
+
+POISON: dict[str, tuple[Any, ...]] = {
+    "ward": (*WARDS, None, "nowhere", "", "A", "a ", "'; DROP TABLE stays; --", "\x00"),
+    "cost": (0.0, -0.0, 1.5, 99.99, 100.0, NAN, INF, -INF, 1e308, -1e308, 5e-324, None, 0.1, 1e16),
+    "nights": (0, 1, 3, 10, 11, -1, None, 2147483647, -2147483648),
+    "points": (0, 1, -1, 7, None, (1 << 63) - 1, -(1 << 63), BIG, -BIG, 1 << 53),
+    "day": (None, date.min, date.max, date(2024, 2, 29), date(1970, 1, 1), date(2023, 12, 31)),
+    "urgent": (True, False, None),
+}
+
+# Questions
+
+WHOLE = (
+    *("nights", "points", "length(ward)", "year(day)", "points % nights", "points // nights", "abs(points)"),
+    *("nights + points", "nights * nights", "CAST(cost AS BIGINT)", "floor(cost / 7)", "-nights", "month(day)"),
+    *("CASE WHEN nights > 3 THEN points ELSE nights END", "coalesce(points, nights)", "nullif(nights, 0)"),
+)
+REAL = (
+    *("cost", "cost / nights", "sqrt(cost)", "ln(cost)", "exp(cost)", "cost * cost", "cost - 1e16", "1 / cost"),
+    *("CAST(points AS DOUBLE)", "nights / 0", "CASE WHEN cost <> 0 THEN 1 / cost END", "coalesce(cost, 50.0)"),
+)
+TRUTH = (
+    *("urgent", "ward LIKE '%a%'", "ward IS NULL", "ward IN ('a', 'b')", "cost <> 0 AND 1 / cost > 0.1", "NOT urgent"),
+    *("day > DATE '2000-01-01'", "points BETWEEN -5 AND 5", "1 / nights > 0", "points % -1 = 0", "nights IS NOT NULL"),
+    *("ward > 'a'", "lower(ward) = 'a'", "cost < nights", "exp(cost) > 1 OR urgent", "ln(cost) > 0"),
+)
+KEYS = (
+    *("ward", "ward", "urgent", "nights > 3", "CASE WHEN cost > 50 THEN 'dear' ELSE 'cheap' END"),
+    *("least(greatest(nights, 0), 3)", "coalesce(urgent, false)", "lower(ward)", "month(day)", "ward = 'a'"),
+)
+
+
+def value(rng: Random, joined: bool) -> str:
+    own: str = rng.choice((*WHOLE, *REAL, *(("beds", "beds + nights", "floor") if joined else ())))
+    if rng.random() < 0.3 and own in {"cost", "nights", "beds"}:
+        return own
+    low, high = sorted(rng.sample((-1000, -10, -1, 0, 1, 5, 100, 2**31), 2))
+    return f"least(greatest({own}, {low}), {high})"
+
+
+def aggregate(rng: Random, joined: bool) -> str:
+    plain = ["count(*)", "count(DISTINCT person)", f"count({rng.choice((*WHOLE, *REAL))})"]
+    over = rng.choice(("sum", "sum", "avg", "avg", "var_pop", "var_samp", "stddev_pop", "stddev"))
+    return rng.choice([*plain, *[f"{over}({value(rng, joined)})"] * 3])
+
+
+def asked(rng: Random) -> str:
+    """A question in SQL; nearly all can be answered."""
+    joined = rng.random() < 0.35
+    keys = rng.sample((*KEYS, *(("floor", "floor", "id") if joined else ())), rng.choice((0, 1, 1, 1, 2)))
+    keys = list(dict.fromkeys(keys))
+    aggregates = [aggregate(rng, joined) for _ in range(rng.randint(1, 3))]
+    names = [f"x{place}" for place in range(len(aggregates))]
+    shown = [*keys, *(f"{one} AS {name}" for one, name in zip(aggregates, names, strict=True))]
+    parts = [f"SELECT {', '.join(shown)} FROM stays"]
+    if joined:
+        side = rng.choice(("JOIN", "LEFT JOIN"))
+        parts.append(f"{side} places ON {rng.choice(('ward = id', 'id = lower(ward)', 'nights = floor', 'ward = id'))}")
+    if rng.random() < 0.6:
+        glue = rng.choice((" AND ", " OR "))
+        parts.append("WHERE " + glue.join(rng.sample(TRUTH, rng.randint(1, 3))))
+    if keys:
+        parts.append(f"GROUP BY {', '.join(keys)}")
+    if rng.random() < 0.2:
+        parts.append(f"HAVING {names[0]} > {rng.choice((0, 10))}")
+    if rng.random() < 0.3:
+        parts.append(f"ORDER BY {rng.choice(names)} DESC LIMIT {rng.randint(1, 3)}")
+    return " ".join(parts)
+
+
+# Data
+
+
+def rows_of(rng: Random, person: int | None, many: int) -> list[dict[str, Any]]:
+    return [row(person, **{name: rng.choice(values) for name, values in POISON.items()}) for _ in range(many)]
+
+
+def dataset(rng: Random) -> list[dict[str, Any]]:
+    ids = [0, -1, (1 << 63) - 1, -(1 << 63), *range(1, 9)]
+    rows = [one for unit in rng.sample(ids, rng.randint(0, 8)) for one in rows_of(rng, unit, rng.choice((1, 2, 6)))]
+    return [*rows, *rows_of(rng, None, rng.randint(0, 2)), *rows_of(rng, 77, rng.choice((1, 4, 40)))]
+
+
+def neighbour(rng: Random, rows: list[dict[str, Any]], *, replace: bool) -> tuple[str, list[dict[str, Any]]]:
+    """What differs, and the rows in another order."""
+    what = rng.choice(("unit", "unit", "unit", "orphans", "order"))
+    changed = rows
+    if what == "orphans":
+        changed = [*rows, *rows_of(rng, None, 5)]
+    elif what == "unit" and replace:
+        changed = [*(one for one in rows if one["person"] != 77), *rows_of(rng, 99, rng.choice((1, 4, 40)))]
+    elif what == "unit" and rng.random() < 0.5:
+        changed = [one for one in rows if one["person"] != 77]
+    elif what == "unit":
+        changed = [*rows, *rows_of(rng, 99, rng.choice((1, 4, 40)))]
+    return what, rng.sample(changed, len(changed))
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[World, World]]]:
+    """Two sides for each kind of budget; their ledgers go through the same."""
+    budgets = {
+        "pure": Budget(epsilon=Fraction(10**6)),
+        "gaussian": Budget(epsilon=Fraction(10**6), delta=Fraction(1, 10**6)),
+        "replace": Budget(epsilon=Fraction(10**6), neighbors=Neighbors.REPLACE_ONE),
+    }
+    with ExitStack() as stack:
+        made: dict[str, tuple[World, World]] = {}
+        for name, budget in budgets.items():
+            shared: dict[Any, Any] = {}
+            folders = [tmp_path_factory.mktemp(f"{name}{side}") for side in range(2)]
+            sides = [World(folder, budget=budget, statements=shared) for folder in folders]
+            for side in sides:
+                stack.callback(side.close)
+            made[name] = sides[0], sides[1]
+        yield made
+
+
+def compare(
+    worlds: tuple[World, World], rng: Random, *, replace: bool = False
+) -> Iterator[tuple[str, Seen, list[str]]]:
+    """Questions about a dataset and its neighbours, with what went wrong."""
+    limits = Limits(max_groups=rng.choice((1, 2, 3, 50)), max_rows=rng.choice((1, 2, 20, 100)))
+    rows, questions, seed = dataset(rng), [asked(rng) for _ in range(QUESTIONS)], rng.randrange(1 << 30)
+    db = worlds[0].load(rows, limits=limits)
+    base = [ask(db, text, seed=seed) for text in questions]
+    for _ in range(NEIGHBOURS):
+        what, changed = neighbour(rng, rows, replace=replace)
+        other = worlds[1].load(changed, limits=limits, threads=rng.choice((1, 1, 4)))
+        for text, seen in zip(questions, base, strict=True):
+            yield f"{what}: {text}", seen, faults(seen, ask(other, text, seed=seed), same=what != "unit")
+    whole = [tallied(db, seen) for seen in base]
+    for _ in range(FURTHER):
+        what, changed = neighbour(rng, rows, replace=replace)
+        other = worlds[1].load(changed, limits=limits, threads=rng.choice((1, 1, 4)))
+        for text, seen in zip(questions, whole, strict=True):
+            yield f"{what}: {text}", seen, faults(seen, tallied(other, seen), same=what != "unit")
+
+
+def tallied(db: hb.Database, seen: Seen) -> Seen:
+    """The exact tallies of a question in the place of noisy ones."""
+    if seen.plan is None:
+        return seen
+    with fixed_key():
+        cells = db._engine.run(seen.plan.aggregate, tables=db.policy.tables)
+    return replace_in(seen, noisy=tuple(zip(*cells, strict=True)))
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("kind", ["pure", "gaussian", "replace"])
+def test_neighbours_differ_in_their_secrets_alone(
+    worlds: dict[str, tuple[World, World]], kind: str, shard: int
+) -> None:
+    outcomes: Counter[str] = Counter()
+    for number in range(DATASETS):
+        seed = f"{kind} {shard} {number}"
+        for text, seen, found in compare(worlds[kind], Random(seed), replace=kind == "replace"):
+            assert not found, (seed, text, found)
+            outcomes[seen.outcome] += 1
+    assert outcomes["answered"] > 0
+    assert not any("EngineError" in outcome for outcome in outcomes), outcomes
+
+
+def test_questions_reach_every_operation_and_every_pair(worlds: dict[str, tuple[World, World]]) -> None:
+    """What the generator reaches; printed with -s."""
+    db = worlds["pure"][0].load([])
+    reached: Counter[str] = Counter()
+    refused = 0
+    for number in range(300):
+        try:
+            made = plan(question(asked(Random(f"reach {number}")), db), db.policy, epsilon=1)
+        except HubbubError:
+            refused += 1
+            continue
+        chain, grouped = operations(made.question.relation), "grouped" if made.question.groups else "whole"
+        reached.update(f"{below} > {above}" for below, above in itertools.pairwise([*chain, grouped]))
+        reached.update(f"{grouped} > {one.function.name}" for one in made.question.asked)
+    print("\n".join(f"{many:5} {what}" for what, many in sorted(reached.items())), f"{refused:5} refused", sep="\n")
+    tops = [f"{one} > {grouped}" for one in ("scan", "filter", "inner", "left") for grouped in ("grouped", "whole")]
+    asked_for = [f"{grouped} > {one.name}" for one in Aggregation for grouped in ("grouped", "whole")]
+    pairs = ["scan > filter", "scan > inner", "scan > left", "inner > filter", "left > filter"]
+    assert {*tops, *asked_for, *pairs} <= reached.keys()
+    assert refused < 60
+
+
+def operations(relation: Relation) -> list[str]:
+    """From the scan upwards."""
+    match relation:
+        case Scan():
+            return ["scan"]
+        case JoinPublic(input=below, kind=kind):
+            return [*operations(below), kind.value]
+        case _:
+            return [*operations(relation.input), type(relation).__name__.lower()]
+
+
+# The engine in its own process, on files
+
+
+def written(folder: Path, rows: list[dict[str, Any]], files: int) -> list[str]:
+    """Parquet files, the rows dealt out to them: other files, other row groups, another order."""
+    folder.mkdir()
+    connection = duckdb.connect()
+    kinds = [(column.name, column.kind) for column in STAYS]
+    for place in range(files):
+        fill(connection, "stays", kinds, rows[place::files])
+        connection.execute(f"COPY stays TO '{folder}/stays{place}.parquet' (FORMAT parquet)")
+    fill(connection, "places", [(column.name, column.kind) for column in PLACES], PUBLIC)
+    connection.execute(f"COPY places TO '{folder}/places.parquet' (FORMAT parquet)")
+    connection.close()
+    return [f"{folder}/stays{place}.parquet" for place in range(files)]
+
+
+def test_files_in_the_engines_own_process(tmp_path: Path) -> None:
+    """The public way, from ``hubbub.open`` on: with a unit full of poison, and without it."""
+    rng = Random("files")
+    rows = [one for unit in range(300) for one in rows_of(rng, unit, rng.choice((1, 2, 9)))]
+    poison = [*rows_of(rng, 5000, 60), *rows_of(rng, None, 20)]
+    questions = list(dict.fromkeys(asked(rng) for _ in range(30 * min(TIMES, 20))))
+    heard: list[list[str]] = [[], []]
+    sides = []
+    with ExitStack() as stack:
+        for side, (held, files, threads) in enumerate([(rows, 1, 1), ([*rows, *poison], 5, 4)]):
+            folder = tmp_path / f"side{side}"
+            paths = written(folder, rng.sample(held, len(held)), files)
+            db = hb.open(
+                paths,
+                name="stays",
+                unit="person",
+                budget=Budget(epsilon=Fraction(10**6)),
+                bounds={column.name: column.bounds for column in STAYS if column.bounds},
+                keys={"ward": WARDS},
+                tables={"places": f"{folder}/places.parquet"},
+                limits=Limits(max_groups=2, max_rows=3, threads=threads),
+                ledger=folder / "ledger",
+                marks=Marks(folder / "marks"),
+                log=heard[side].append,
+            )
+            sides.append(stack.enter_context(db))
+        answered = 0
+        for text in questions:
+            left, right = (ask(db, text) for db in sides)
+            assert not faults(left, right), text
+            answered += left.outcome == "answered"
+    assert answered > len(questions) / 2
+    assert heard == [[], []], "nothing goes wrong, so nothing is logged"

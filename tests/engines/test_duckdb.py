@@ -259,8 +259,7 @@ def test_everything_ends_with_its_parent(tmp_path: Path, busy: bool) -> None:
         f"""
         import threading, time
         from hubbub.engines.duckdb import DuckDB
-        from hubbub.engines.pool import Standby
-from hubbub.engines.relations import Statement
+        from hubbub.engines.relations import Statement
         engine = DuckDB(standbys=2)
         engine._ask(Statement("SELECT 1"), [])
         if {busy}:

@@ -24,6 +24,8 @@ from hubbub.ledger.store import Head, Interrupted, Session, Store
 T = TypeVar("T")
 
 _BATCH = 256
+_LINGER = 0.0003
+"""How long to wait for more where several came last time: about as long as a sync takes."""
 _PAUSE = 0.05
 """Between attempts to reach a server that has gone away."""
 
@@ -85,12 +87,14 @@ class Writer:
         self._thread.join(timeout=2 * self._patience)
 
     def _serve(self) -> None:
-        ending = False
+        ending = crowded = False
         while not ending:
             batch = [self._tasks.get()]
+            if crowded:  # those who were just answered come back with their next
+                time.sleep(_LINGER)
             while len(batch) < _BATCH and not self._tasks.empty():
                 batch.append(self._tasks.get())
-            ending = None in batch
+            ending, crowded = None in batch, len(batch) > 1
             waiting = [task for task in batch if task is not None and task.outcome.set_running_or_notify_cancel()]
             if waiting:
                 self._write(waiting)

@@ -9,9 +9,9 @@ Afterwards every invariant is recomputed from the entries. A single violation, o
 import argparse
 import itertools
 import random
-import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
@@ -149,9 +149,11 @@ def _copy(bench: Bench, path: Path, jobs: Sequence[Job]) -> None:
         with closing(sqlite3.connect(path.as_uri() + "?mode=ro", uri=True, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT seq FROM head").fetchone()  # while we look, the log is not begun anew
-            for suffix in ("", "-wal"):
-                if Path(f"{path}{suffix}").exists():  # there is no log when everyone had gone before we looked
-                    shutil.copyfile(f"{path}{suffix}", folder / f"copy.db{suffix}")
+            # By another process: to close the file in this one would let go of the reader's lock on it.
+            found = [(Path(f"{path}{suffix}"), folder / f"copy.db{suffix}") for suffix in ("", "-wal")]
+            for original, copied in found:
+                if original.exists():  # there is no log when everyone had gone before we looked
+                    subprocess.run(["cp", original, copied], check=True)
         try:
             with Ledger(folder / "copy.db", create=False, marks=Marks(folder / "state")) as copy:
                 bench.tally.violations += [f"in a copy: {problem}" for problem in findings(copy, seen).problems]

@@ -20,6 +20,7 @@ from hubbub.errors import (
     MissingKeys,
     NotAllowed,
     ParameterError,
+    PolicyError,
 )
 from hubbub.ledger import Marks
 from hubbub.testing.replay import replayed
@@ -260,6 +261,24 @@ def test_public_tables_give_keys_and_bounds_on_fan_out(tmp_path: Path) -> None:
         )
     assert [row[0] for row in answer.rows] == [1, 2]
     assert [row[1] for row in answer.rows] == [pytest.approx(100, abs=1), pytest.approx(200, abs=1)]
+
+
+def test_an_answer_about_other_groups_is_not_shown_under_new_names(tmp_path: Path) -> None:
+    wards = tmp_path / "wards.parquet"
+    path = table(tmp_path, people(30))
+    text = "SELECT w.floor, count(DISTINCT s.person) FROM stays s JOIN wards w ON s.ward = w.ward GROUP BY w.floor"
+    for floors, changed in ((("1", "2", "3"), False), (("1", "2", "4"), True)):
+        rows = ", ".join(f"('{ward}', {floor})" for ward, floor in zip(WARDS, floors, strict=True))
+        connection = duckdb.connect()
+        connection.execute(f"COPY (SELECT * FROM (VALUES {rows}) t(ward, floor)) TO '{wards}' (FORMAT parquet)")
+        connection.close()
+        with opening(tmp_path, path, tables={"wards": wards}) as db:
+            if changed:
+                with pytest.raises(PolicyError, match="new version of the data"):
+                    db.sql(text, epsilon=1)
+            else:
+                assert [row[0] for row in db.sql(text, epsilon=1).rows] == [1, 2, 3]
+            assert db.ledger.statement("people").spent.charges == 1
 
 
 def test_a_zcdp_account_takes_gaussian_noise_where_it_errs_less(tmp_path: Path) -> None:

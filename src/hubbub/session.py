@@ -21,6 +21,7 @@ import numpy as np
 from hubbub.engines.duckdb import DuckDB
 from hubbub.errors import EngineError, LedgerCorrupt, ParameterError, PolicyError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
+from hubbub.ledger.entry import digest_of
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real
 from hubbub.policy.build import single_table
@@ -64,7 +65,7 @@ class Database:
             key=key,
         )
         reply = answered(self.ledger, ask, lambda meter: self._measured(planned, meter))
-        drawn, noisy = _read(reply.answer)
+        drawn, noisy = _read(reply.answer, planned)
         if drawn != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
             planned = self.plan(text, epsilon=drawn[0], delta=drawn[1])
         return answer(planned, noisy, entry=reply.entry)
@@ -93,7 +94,13 @@ class Database:
             )
             secret = Secret(_vector([row[place] for row in cells]), facts)
             noisy.append([int(value) for value in meter.measure(mechanism, secret).value])
-        return json.dumps({"delta": str(planned.delta), "epsilon": str(planned.epsilon), "noisy": noisy})
+        stored = {
+            "delta": str(planned.delta),
+            "epsilon": str(planned.epsilon),
+            "groups": _groups(planned),
+            "noisy": noisy,
+        }
+        return json.dumps(stored)
 
     # What is public: questions are read against this.
 
@@ -234,9 +241,21 @@ def _vector(cells: Sequence[int]) -> Any:
     return np.array(cells, dtype=np.int64 if fits else object)
 
 
-def _read(stored: str) -> tuple[tuple[Fraction, Fraction], list[list[int]]]:
+def _groups(planned: Plan) -> str:
+    """A short name for the groups that an answer is about: they may come from a public table."""
+    return digest_of([[str(value) for value in group.values] for group in planned.question.groups])
+
+
+def _read(stored: str, planned: Plan) -> tuple[tuple[Fraction, Fraction], list[list[int]]]:
     try:
         read = json.loads(stored)
-        return (Fraction(read["epsilon"]), Fraction(read["delta"])), read["noisy"]
+        groups, drawn = read["groups"], (Fraction(read["epsilon"]), Fraction(read["delta"]))
+        noisy: list[list[int]] = read["noisy"]
     except (ValueError, KeyError, TypeError) as problem:
         raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.") from problem
+    if groups != _groups(planned):
+        raise PolicyError(
+            "This question was answered for other groups: a public table has changed since. Let the owner name a new "
+            "version of the data."
+        )
+    return drawn, noisy

@@ -171,7 +171,8 @@ class TestSchemas:
         held = PostgresStore(postgres_server.fresh_schema(), patience=60).writer()
         try:
             held.begin()
-            open_ledger(postgres_server.fresh_schema(), patience=1).open_account("patients", ONE)
+            opened = open_ledger(postgres_server.fresh_schema(), patience=1).open_account("patients", ONE)
+            assert opened.budget == ONE
         finally:
             held.close()
 

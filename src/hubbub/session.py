@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb import DuckDB, Run
 from hubbub.errors import EngineError, LedgerCorrupt, ParameterError, PolicyError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
 from hubbub.ledger.entry import digest_of
@@ -52,7 +52,7 @@ class Database:
 
     def sql(self, text: str, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
         """The answer, with error bars. Paid before anything is read; free where it was answered before."""
-        planned = self.plan(text, epsilon=epsilon, delta=delta)
+        planned, run = self._prepared(text, epsilon=epsilon, delta=delta)
         ask = Ask(
             account=self.policy.account,
             question=planned.question.text,
@@ -64,7 +64,7 @@ class Database:
             version=self.policy.version,
             key=key,
         )
-        reply = answered(self.ledger, ask, lambda meter: self._measured(planned, meter))
+        reply = answered(self.ledger, ask, lambda meter: self._measured(planned, run, meter))
         drawn, noisy = _read(reply.answer, planned)
         if drawn != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
             planned = self.plan(text, epsilon=drawn[0], delta=drawn[1])
@@ -77,14 +77,16 @@ class Database:
 
     def plan(self, text: str, *, epsilon: Real, delta: Real | None = None) -> Plan:
         """What would be measured, and how; refused here if it cannot be."""
+        return self._prepared(text, epsilon=epsilon, delta=delta)[0]
+
+    def _prepared(self, text: str, *, epsilon: Real, delta: Real | None) -> tuple[Plan, Run]:
         planned = plan(question(text, self), self.policy, epsilon=epsilon, delta=delta)
         with _before_the_charge("A table of the question could not be opened. Ask the owner."):
-            self._engine.check(planned.aggregate, tables=self.policy.tables)
-        return planned
+            return planned, self._engine.prepare(planned.aggregate, tables=self.policy.tables)
 
-    def _measured(self, planned: Plan, meter: Meter) -> str:
+    def _measured(self, planned: Plan, run: Run, meter: Meter) -> str:
         """Exact cells from the engine go under seal at once; what comes out is noisy."""
-        cells = self._engine.run(planned.aggregate, tables=self.policy.tables)
+        cells = run()
         noisy = []
         for place, mechanism in enumerate(planned.mechanisms):
             facts = Facts(

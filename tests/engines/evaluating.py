@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
-from sqlglot import exp
 
-from hubbub.engines import relations, worker
-from hubbub.engines.lower import constant, engine_type, lower
+from hubbub.engines import worker
+from hubbub.engines.aggregate import aggregate
+from hubbub.engines.lower import lower
 from hubbub.engines.relations import Statement
+from hubbub.engines.words import constant, engine_type, name
 from hubbub.policy.kinds import Kind, Type, of
 from hubbub.policy.tables import Column, Source, Table
 from hubbub.query.expression import Column as Named
@@ -37,7 +38,7 @@ SHARED = connected()
 def literal_sql(value: Any, kind: Kind) -> str:
     """A constant; values that no question could hold (NaN, far dates) by their text."""
     if value is None or kind.type is not Type.REAL:
-        return relations.sql(constant(value, kind))
+        return constant(value, kind)
     return f"CAST('{value!r}' AS {engine_type(kind)})"
 
 
@@ -55,7 +56,7 @@ def columns(kinds: Sequence[Kind]) -> list[Named]:
 
 def evaluated(expression: Expression, kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> list[Any]:
     """The value for every row, one row after the other; its engine type is held against its kind."""
-    text = relations.sql(lower(expression, {f"c{index}": f"c{index}" for index in range(len(kinds))}))
+    text = lower(expression, {f"c{index}": f"c{index}" for index in range(len(kinds))})
     SHARED.execute(f"CREATE OR REPLACE TABLE t AS SELECT row_number() OVER () AS n, * FROM {table_sql(kinds, rows)}")
     found = SHARED.execute(f"SELECT {text} AS v, typeof(v) FROM t ORDER BY n").fetchall()
     assert {type_ for _, type_ in found} == {engine_type(expression.kind)}
@@ -81,9 +82,9 @@ def answered(
     threads: int = 1, rewrite: Any = lambda text: text,
 ) -> list[tuple[int, ...]]:  # fmt: skip
     """An aggregate over tables given as SQL, on a locked connection."""
-    clauses = {name: exp.Table(this=exp.to_identifier(f"data_{name}", quoted=True)) for name in contents}
-    statement = relations.aggregate(op, tables, clauses, secret=secret)
-    rows = _run(Statement(rewrite(statement.sql), statement.keys), contents, threads)
+    clauses = {table: name(f"data_{table}") for table in contents}
+    statement = aggregate(op, tables, clauses)
+    rows = _run(Statement(rewrite(statement.sql), statement.keys), secret[: statement.secrets], contents, threads)
     cells = list(itertools.product(*(group.values for group in op.groups)))
     found = [(0,) * len(op.tallies)] * len(cells)
     for code, *sums in rows:
@@ -91,15 +92,15 @@ def answered(
     return found
 
 
-def _run(statement: Statement, contents: dict[str, str], threads: int) -> list[list[Any]]:
+def _run(statement: Statement, secrets: Sequence[int], contents: dict[str, str], threads: int) -> list[list[Any]]:
     keys = [{"table": k.table, "type": k.type, "places": k.places, "values": k.values} for k in statement.keys]
     request = {
-        "statement": statement.sql, "keys": keys, "paths": [], "databases": {}, "scratch": "",
+        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {}, "scratch": "",
         "limits": {**LIMITS, "threads": threads},
     }  # fmt: skip
     with connected() as connection:
-        for name, text in contents.items():
-            connection.execute(f'CREATE TABLE "data_{name}" AS {text}')
+        for table, text in contents.items():
+            connection.execute(f'CREATE TABLE "data_{table}" AS {text}')
         return worker.rows_of(connection, json.loads(json.dumps(request)))
 
 

@@ -42,7 +42,7 @@ def question(declared: Table) -> Aggregate:
 
 def asked(engine: DuckDB, source: Source) -> list[tuple[int, ...]]:
     declared = table(source)
-    return engine.run(question(declared), tables={"t": declared})
+    return engine.prepare(question(declared), tables={"t": declared})()
 
 
 def written(path: Path, sql: str) -> None:
@@ -120,7 +120,7 @@ def test_frames_through_the_engine(engine: DuckDB) -> None:
         tallies=(units_tally(),),
         most_groups=2,
     )
-    assert engine.run(op, tables={"t": declared}) == [(2,), (1,)]
+    assert engine.prepare(op, tables={"t": declared})() == [(2,), (1,)]
     assert engine.describe(declared.source) == (("user", "BIGINT"), ("key", "BIGINT"))
 
 

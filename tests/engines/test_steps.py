@@ -5,9 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.engines import relations
-from hubbub.engines.lower import name
 from hubbub.engines.steps import bounded, steps
+from hubbub.engines.words import name
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, integer
 from hubbub.query.expression import Column
@@ -22,7 +21,7 @@ def tally(clamp: tuple[Fraction, Fraction] | None, origin: Fraction, grid: Fract
 
 
 def stepped(op: Tally, kind: Kind, values: Sequence[int | float | None]) -> list[int | None]:
-    text = relations.sql(steps(op, name("c0"), kind))
+    text = steps(op, name("c0"), kind)
     rows = table_sql([kind], [(value,) for value in values])
     SHARED.execute(f"CREATE OR REPLACE TABLE t AS SELECT row_number() OVER () AS n, * FROM {rows}")
     found = SHARED.execute(f"SELECT {text} AS v, typeof(v) FROM t ORDER BY n").fetchall()
@@ -95,7 +94,7 @@ def test_reals_need_bounds_that_fit() -> None:
 
 
 def test_what_a_unit_adds_is_bounded_and_never_missing() -> None:
-    text = relations.sql(bounded(name("c0"), (-5, 7)))
+    text = bounded(name("c0"), (-5, 7))
     wide = integer(*INT128)
     values = table_sql([wide], [(value,) for value in (None, -6, -5, 0, 7, 8, *INT128)])
     rows = SHARED.execute(f"SELECT c0, {text} AS v, typeof(v) FROM {values}").fetchall()

@@ -17,12 +17,12 @@ from typing import Any
 from unittest import mock
 
 import duckdb
-from sqlglot import exp
 
 from hubbub.engines import duckdb as engine_module
 from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin
+from hubbub.engines.words import name
 from hubbub.errors import EngineError, HubbubError
 from hubbub.ledger import Ledger, Marks
 from hubbub.meter import Meter
@@ -30,7 +30,6 @@ from hubbub.policy.kinds import Kind, Type, integer, of
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.sensitivity import Norm
-from hubbub.query.ops import Aggregate
 from hubbub.query.plan import Plan
 from hubbub.session import Database
 from hubbub.testing.replay import replayed
@@ -81,26 +80,16 @@ TABLES = {"stays": _table("stays", STAYS, "person"), "places": _table("places", 
 class Inside(DuckDB):
     """The engine's own statements on a connection of this process."""
 
-    def __init__(self, connection: Any, statements: dict[Aggregate, Any] | None = None) -> None:
+    def __init__(self, connection: Any) -> None:
         self.limits, self._log = Limits(), None
         self.connection = connection
-        self._statements = statements
 
     def close(self) -> None:
         """Nothing was started."""
 
-    def _statement(self, op: Aggregate, tables: Mapping[str, Table]) -> tuple[Statement, dict[str, Origin]]:
-        """Under a fixed key a statement is a function of the operations: both sides may share what was made."""
-        if self._statements is None:
-            return super()._statement(op, tables)
-        if op not in self._statements:
-            self._statements[op] = super()._statement(op, tables)
-        made: tuple[Statement, dict[str, Origin]] = self._statements[op]
-        return made
-
     def _origin(self, source: Source, columns: Sequence[str]) -> Origin:
         assert source.table is not None
-        return Origin(exp.Table(this=exp.to_identifier(source.table, quoted=True)))
+        return Origin(name(source.table))
 
     def _ask(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
         try:
@@ -110,7 +99,9 @@ class Inside(DuckDB):
                     'p AS "place" FROM (SELECT unnest(CAST($1 AS VARCHAR[])) AS v, unnest(CAST($2 AS INTEGER[])) AS p)',
                     [list(keys.values), list(keys.places)],
                 )
-            return [list(one) for one in self.connection.execute(statement.sql).fetchall()]
+            return [
+                list(one) for one in self.connection.execute(statement.sql, engine_module.drawn(statement)).fetchall()
+            ]
         except duckdb.Error:
             raise EngineError from None
 
@@ -131,12 +122,10 @@ _VERSIONS = itertools.count(1)
 class World:
     """One set of rows at a time, and a ledger with much to spend; each load is another version of the data."""
 
-    def __init__(
-        self, folder: Path, *, budget: Budget | None = None, statements: dict[Aggregate, Any] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, budget: Budget | None = None) -> None:
         self.budget = budget or Budget(epsilon=Fraction(10**6))
         self.ledger = Ledger(folder / "ledger", marks=Marks(folder / "marks"))
-        self.engine = Inside(connected(), statements)
+        self.engine = Inside(connected())
         fill(self.engine.connection, "places", _kinds(PLACES), PUBLIC)
 
     def load(
@@ -173,7 +162,7 @@ def fixed_key() -> Iterator[None]:
 def exact(db: Database, text: str) -> list[tuple[int, ...]]:
     """The exact tallies, group by group: what nobody sees but a test."""
     with fixed_key():
-        return db._engine.run(db.plan(text, epsilon=1).aggregate, tables=db.policy.tables)
+        return db._engine.prepare(db.plan(text, epsilon=1).aggregate, tables=db.policy.tables)()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,15 +230,9 @@ class Handed:
 
     def __init__(self, db: Database, plan: Plan) -> None:
         self._plan = plan
-        self._db = Database(db.policy, ledger=db.ledger, engine=self)  # type: ignore[arg-type]
+        self._db = db
         self._meter = Meter({db.policy.account: Budget(epsilon=Fraction(10**9), delta=db.policy.budget.delta)})
-        self._cells: list[tuple[int, ...]] = []
-
-    def run(self, aggregate: Any, *, tables: Any) -> list[tuple[int, ...]]:
-        """In the engine's place."""
-        return self._cells
 
     def draw(self, cells: list[tuple[int, ...]]) -> tuple[int, ...]:
-        self._cells = cells
-        noisy = json.loads(self._db._measured(self._plan, self._meter))["noisy"]
+        noisy = json.loads(self._db._measured(self._plan, lambda: cells, self._meter))["noisy"]
         return tuple(value for tally in noisy for value in tally)

@@ -11,12 +11,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import sqlglot
-from sqlglot import exp
 
 from hubbub import noise
-from hubbub.engines import relations, steps
-from hubbub.engines.lower import Node, cast, function
+from hubbub.engines import aggregate, relations, steps
+from hubbub.engines.words import Sql, case, cast, function, infix, number, text
 from hubbub.mechanisms import Geometric, integers, laplace
 from hubbub.policy.kinds import Kind, Type
 from hubbub.privacy.event import Event
@@ -36,64 +34,67 @@ def _in_place(module: Any, what: str, fault: Any) -> Fault:
 # Bounding
 
 
-def _by_data_order(rows: exp.Select, most: int, secret: tuple[int, int], rank: Node) -> exp.Select:
+def _unkeyed(text: str) -> Sql:
+    """The secrets of a statement are given to it, whether it looks at them or not."""
+    return Sql(f"SELECT * FROM ({text}) AS z WHERE coalesce($1, $2) IS NOT NULL")
+
+
+def _by_data_order(rows: Sql, most: int, rank: Sql) -> Sql:
     """The groups that come first in the data."""
-    text = (
+    return _unkeyed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
         "min(pos) OVER (PARTITION BY unit, code) AS first FROM (SELECT *, row_number() OVER () AS pos FROM "
-        f"({relations.sql(rows)}) AS a) AS b) AS c) AS d WHERE rank <= {most}"
+        f"({rows}) AS a) AS b) AS c) AS d WHERE rank <= {most}"
     )
-    return sqlglot.parse_one(text, dialect="duckdb")  # type: ignore[return-value]
 
 
-def _among_all_units(rows: exp.Select, most: int, secret: tuple[int, int], rank: Node) -> exp.Select:
+def _among_all_units(rows: Sql, most: int, rank: Sql) -> Sql:
     """The groups that most units have: one unit can switch everybody's."""
-    text = (
+    return _unkeyed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
-        f"count(*) OVER (PARTITION BY code) AS size FROM ({relations.sql(rows)}) AS a) AS b) AS c WHERE rank <= {most}"
+        f"count(*) OVER (PARTITION BY code) AS size FROM ({rows}) AS a) AS b) AS c WHERE rank <= {most}"
     )
-    return sqlglot.parse_one(text, dialect="duckdb")  # type: ignore[return-value]
 
 
 _scan = relations.Lowering._scan
 
 
-def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[exp.Select, Any]:
+def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
     found, names = _scan(self, op)
-    found.set("where", None)
-    return found, names
+    return Sql(found.rpartition(" WHERE ")[0]), names
 
 
-no_bounding_of_groups = _in_place(relations, "_chosen", lambda rows, most, secret, rank: rows)
-groups_by_data_order = _in_place(relations, "_chosen", _by_data_order)
-groups_chosen_among_all_units = _in_place(relations, "_chosen", _among_all_units)
+no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank: _unkeyed(rows))
+groups_by_data_order = _in_place(aggregate, "_chosen", _by_data_order)
+groups_chosen_among_all_units = _in_place(aggregate, "_chosen", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
-count_not_bounded = _in_place(relations, "_rows", lambda many, bounds, always: many)
+count_not_bounded = _in_place(aggregate, "_rows", lambda many, bounds, always: many)
 
 # Clamping
 
 _steps = steps.steps
 
 
-def _row_clamp_far_out(tally: Tally, value: Node, kind: Kind) -> Node:
+def _row_clamp_far_out(tally: Tally, value: Sql, kind: Kind) -> Sql:
     ends = -(1 << 40) * tally.grid, (1 << 40) * tally.grid
     return _steps(replace(tally, clamp=ends), value, kind)
 
 
-def _raising(tally: Tally, value: Node, kind: Kind) -> Node:
+def _raising(tally: Tally, value: Sql, kind: Kind) -> Sql:
     """An expression that raises for some rows: the error tells that there is one."""
     if kind.type is not Type.REAL:
         return _steps(tally, value, kind)
-    large = exp.GT(this=value, expression=exp.Literal.number("1e300"))
-    return exp.Case().when(large, function("error", exp.Literal.string("large"))).else_(_steps(tally, value, kind))
+    return case(
+        (infix(">", value, Sql("1e300")), function("error", text("large"))), otherwise=_steps(tally, value, kind)
+    )
 
 
-no_clamp = _in_place(steps, "_clamped", lambda value, low, high: value.copy())
+no_clamp = _in_place(steps, "_clamped", lambda value, low, high: value)
 no_clamp_of_a_units_total = _in_place(
-    relations, "bounded", lambda node, bounds: function("coalesce", cast(node, "HUGEINT"), exp.Literal.number(0))
+    aggregate, "bounded", lambda node, bounds: function("coalesce", cast(node, "HUGEINT"), number(0))
 )
-no_clamp_of_rows = _in_place(relations, "steps", _row_clamp_far_out)
-an_error_for_some_rows = _in_place(relations, "steps", _raising)
+no_clamp_of_rows = _in_place(aggregate, "steps", _row_clamp_far_out)
+an_error_for_some_rows = _in_place(aggregate, "steps", _raising)
 
 # Calibration
 

@@ -10,10 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 from hypothesis import given, settings
-from sqlglot import exp
 
 from hubbub.engines import lower as lowering
 from hubbub.engines import relations
+from hubbub.engines.aggregate import aggregate
+from hubbub.engines.words import engine_type, name
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import Kind, Type, of
 from hubbub.policy.tables import Column as Declared
@@ -58,7 +59,7 @@ def fill(
     """A table with these rows."""
     lists = ", ".join(f"unnest(CAST(${place} AS VARCHAR[])) AS v{place}" for place in range(1, len(columns) + 1))
     casts = ", ".join(
-        f'CAST(v{place} AS {lowering.engine_type(kind)}) AS "{name}"' for place, (name, kind) in enumerate(columns, 1)
+        f'CAST(v{place} AS {engine_type(kind)}) AS "{name}"' for place, (name, kind) in enumerate(columns, 1)
     )
     values = [[_text(row[name]) for row in rows] for name, _ in columns]
     engine.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT {casts} FROM (SELECT {lists})', values)
@@ -78,15 +79,15 @@ def declared(case: Case) -> dict[str, Table]:
 
 
 def load(engine: Connection, case: Case) -> None:
-    for name, rows in case.tables.items():
-        fill(engine, name, case.schema[name], rows)
+    for table, rows in case.tables.items():
+        fill(engine, table, case.schema[table], rows)
 
 
 def prepared(op: Aggregate, case: Case) -> relations.Statement | None:
     """The statement that the engine would run; None where it says beforehand that it could not hold the sums."""
-    origins = {name: exp.to_table(name) for name in case.schema}
+    origins = {table: name(table) for table in case.schema}
     try:
-        return relations.aggregate(op, declared(case), origins, secret=SECRET)
+        return aggregate(op, declared(case), origins)
     except CapacityError:
         return None
 
@@ -101,7 +102,7 @@ def run(engine: Connection, op: Aggregate, statement: relations.Statement) -> di
         )
     cells = list(itertools.product(*(group.values for group in op.groups)))
     found = dict.fromkeys(cells, (0,) * len(op.tallies))
-    for code, *sums in engine.execute(statement.sql).fetchall():
+    for code, *sums in engine.execute(statement.sql, SECRET[: statement.secrets]).fetchall():
         found[cells[code]] = tuple(int(one) for one in sums)
     return found
 
@@ -116,7 +117,7 @@ def evaluated(engine: Connection, expression: Expression, columns: Sequence[Colu
     kinds = [(column.name, column.kind) for column in columns]
     fill(engine, "scratch", [("row", Kind(type=Type.REAL)), *kinds], [{"row": n, **row} for n, row in enumerate(rows)])
     node = lowering.lower(expression, {column.name: column.name for column in columns})
-    text = exp.Select(expressions=[node]).from_("scratch").order_by('"row"').sql(dialect="duckdb")
+    text = f'SELECT {node} FROM scratch ORDER BY "row"'
     return [row[0] for row in engine.execute(text).fetchall()]
 
 

@@ -310,7 +310,7 @@ def test_counts_clamped_at_the_exact_number(world: World) -> None:
     db = world.load(people())
     plan = db.plan("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=1)
     with fixed_key():
-        cells = db._engine.run(plan.aggregate, tables=db.policy.tables)
+        cells = db._engine.prepare(plan.aggregate, tables=db.policy.tables)()
     handed = Handed(db, plan)
     drawn = [handed.draw(cells) for _ in range(200)]
     for place, (number,) in enumerate(cells):

@@ -148,9 +148,8 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple
     with ExitStack() as stack:
         made: dict[str, tuple[World, World]] = {}
         for name, budget in budgets.items():
-            shared: dict[Any, Any] = {}
             folders = [tmp_path_factory.mktemp(f"{name}{side}") for side in range(2)]
-            sides = [World(folder, budget=budget, statements=shared) for folder in folders]
+            sides = [World(folder, budget=budget) for folder in folders]
             for side in sides:
                 stack.callback(side.close)
             made[name] = sides[0], sides[1]
@@ -183,7 +182,7 @@ def tallied(db: hb.Database, seen: Seen) -> Seen:
     if seen.plan is None:
         return seen
     with fixed_key():
-        cells = db._engine.run(seen.plan.aggregate, tables=db.policy.tables)
+        cells = db._engine.prepare(seen.plan.aggregate, tables=db.policy.tables)()
     return replace_in(seen, noisy=tuple(zip(*cells, strict=True)))
 
 

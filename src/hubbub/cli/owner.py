@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hubbub.engines.relations import sql
 from hubbub.engines.sources import Sources
 from hubbub.errors import PolicyError
 from hubbub.policy.check import Ask
@@ -34,7 +33,7 @@ def connected(policy: Policy) -> Iterator[Ask]:
                 if name not in attached:
                     connection.execute(f"ATTACH {_text(path)} AS {quoted(name)} (READ_ONLY)")
                     attached.add(name)
-            connection.execute(f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {sql(origin.clause)}")
+            connection.execute(f"CREATE VIEW {quoted(table.name)} AS SELECT * FROM {origin.clause}")
 
         def ask(statement: str) -> Sequence[Sequence[Any]]:
             try:

@@ -1,6 +1,6 @@
 """What an engine is: something that turns an Aggregate into exact integers, and tells the owner about sources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from hubbub.policy.tables import Source, Table
@@ -11,13 +11,12 @@ from hubbub.query.ops import Aggregate, Relation
 class Engine(Protocol):
     """Runs ops on declared tables. Whatever goes wrong while it reads is one and the same EngineError."""
 
-    def check(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> None:
-        """Raises what a run would raise for public reasons (sums that could not be held), before anything is paid."""
+    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], list[tuple[int, ...]]]:
+        """What reads the data when it is called. Whatever can go wrong for public reasons, like sums that cannot be
+        held, is raised before that, and so before anything is paid.
 
-    def run(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> list[tuple[int, ...]]:
-        """One exact integer a tally, for every combination of public keys: the last group's values change fastest.
-
-        These are exact: they belong into Secrets at once.
+        It gives one exact integer a tally, for every combination of public keys: the last group's values change
+        fastest. These are exact: they belong into Secrets at once.
         """
 
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:

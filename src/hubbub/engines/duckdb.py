@@ -11,10 +11,11 @@ from datetime import date, datetime
 from typing import Any
 
 from hubbub.engines import relations
-from hubbub.engines.lower import Node
+from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.pool import Pool
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin, Sources
+from hubbub.engines.words import Sql
 from hubbub.errors import EngineError, HubbubError, ParameterError
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Limits, Source, Table
@@ -22,6 +23,7 @@ from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, JoinPublic, Relation, Scan
 
 Log = Callable[[str], None]
+Run = Callable[[], list[tuple[int, ...]]]
 
 _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
@@ -46,24 +48,25 @@ class DuckDB:
         """Ends every process and removes every file of its own."""
         self._pool.close()
 
-    def check(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> None:
-        """Raises what a run would raise for public reasons, before anything is paid: sums that could not be held."""
-        self._statement(aggregate, tables)
-
-    def run(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> list[tuple[int, ...]]:
-        """One exact integer a tally, for every combination of public keys: the last group's values change fastest."""
-        statement, origins = self._statement(aggregate, tables)
-        rows = self._ask(statement, origins.values())
+    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Run:
+        """Everything but the reading. What would go wrong for public reasons, like sums that cannot be held, is raised
+        here, before anything is paid; calling what is returned reads the data."""
+        origins = self._origins(aggregate.input, tables)
+        statement = lowered(aggregate, tables, _clauses(origins))
         cells = math.prod(len(group.values) for group in aggregate.groups)
-        found = [(0,) * len(aggregate.tallies)] * cells
-        for code, *sums in rows:
-            found[code] = tuple(int(one) for one in sums)
-        return found
+
+        def run() -> list[tuple[int, ...]]:
+            found = [(0,) * len(aggregate.tallies)] * cells
+            for code, *sums in self._ask(statement, origins.values()):
+                found[code] = tuple(int(one) for one in sums)
+            return found
+
+        return run
 
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
         origin = self._origin(source, ())
-        rows = self._ask_public(Statement(f"DESCRIBE SELECT * FROM {relations.sql(origin.clause)}"), [origin])
+        rows = self._ask_public(Statement(f"DESCRIBE SELECT * FROM {origin.clause}"), [origin])
         return tuple((str(row[0]), str(row[1])) for row in rows)
 
     def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
@@ -80,11 +83,6 @@ class DuckDB:
         origins = self._origins(relation, tables)
         statement = relations.values(relation, expression, tables, _clauses(origins), most=most)
         return tuple(_value(row[0], expression.kind.type) for row in self._ask_public(statement, origins.values()))
-
-    def _statement(self, op: Aggregate, tables: Mapping[str, Table]) -> tuple[Statement, dict[str, Origin]]:
-        origins = self._origins(op.input, tables)
-        secret = secrets.randbits(64), secrets.randbits(64)
-        return relations.aggregate(op, tables, _clauses(origins), secret=secret), origins
 
     def _origins(self, relation: Relation, tables: Mapping[str, Table]) -> dict[str, Origin]:
         return {
@@ -114,6 +112,7 @@ class DuckDB:
         known = list(origins)
         request = {
             "statement": statement.sql,
+            "secrets": drawn(statement),
             "keys": [
                 {"table": keys.table, "type": keys.type, "places": keys.places, "values": keys.values}
                 for keys in statement.keys
@@ -154,7 +153,12 @@ def size(amount: str) -> int:
         raise ParameterError("amount", "a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", amount) from None
 
 
-def _clauses(origins: Mapping[str, Origin]) -> dict[str, Node]:
+def drawn(statement: Statement) -> list[int]:
+    """The secret numbers of one run of a statement."""
+    return [secrets.randbits(64) for _ in range(statement.secrets)]
+
+
+def _clauses(origins: Mapping[str, Origin]) -> dict[str, Sql]:
     return {name: origin.clause for name, origin in origins.items()}
 
 

@@ -15,18 +15,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlglot import exp
-
-from hubbub.engines.lower import Node, function, text
-from hubbub.errors import MissingExtra, PolicyError
+from hubbub.engines.words import FALSE, TRUE, Sql, name, reader, text
+from hubbub.errors import MissingExtra, ParameterError, PolicyError
 from hubbub.policy.tables import Source
+
+TABLES = "a path, or a table of pandas, polars or pyarrow"
+"""What data must be, for errors: they show the type of what was given, and never its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """One table's FROM clause, the files that are read for it, and the databases that are attached."""
 
-    clause: Node
+    clause: Sql
     paths: tuple[str, ...] = ()
     databases: Mapping[str, str] | None = None
     """Names in the statement → files."""
@@ -61,59 +62,51 @@ class Sources:
             if key not in self._written:
                 descriptor, path = tempfile.mkstemp(suffix=".parquet", dir=self._directory)
                 os.close(descriptor)
-                _write(_arrow(source.paths) if source.format == "arrow" else source.frame, path)
-                os.chmod(path, 0o600)  # it may have been replaced; the directory was ours alone all the time
+                try:
+                    _store(source, path)
+                    os.chmod(path, 0o600)  # it may have been replaced; the directory was ours alone all the time
+                except BaseException:
+                    os.unlink(path)
+                    raise
                 self._written[key] = path, source.frame  # the frame is kept: its id names it
             return self._written[key][0]
 
 
 def _parquet(paths: tuple[str, ...]) -> Origin:
-    return Origin(_reader("read_parquet", paths), paths)
+    return Origin(reader("read_parquet", paths), paths)
 
 
 def _csv(paths: tuple[str, ...]) -> Origin:
     """RFC 4180 with a header, every column as text: nothing is guessed. Empty is missing, "" is not."""
     columns = _header(paths[0])
-    options: dict[str, Node] = {
+    options: dict[str, Sql] = {
         "columns": _texts(columns),
-        "auto_detect": exp.false(),
-        "header": exp.true(),
-        "delim": exp.Literal.string(","),
-        "quote": exp.Literal.string('"'),
-        "escape": exp.Literal.string('"'),
-        "allow_quoted_nulls": exp.false(),
-        "null_padding": exp.true(),
-        "strict_mode": exp.false(),
+        "auto_detect": FALSE,
+        "header": TRUE,
+        "delim": text(","),
+        "quote": text('"'),
+        "escape": text('"'),
+        "allow_quoted_nulls": FALSE,
+        "null_padding": TRUE,
+        "strict_mode": FALSE,
     }
-    return Origin(_reader("read_csv", paths, options), paths)
+    return Origin(reader("read_csv", paths, options), paths)
 
 
 def _json(paths: tuple[str, ...], columns: tuple[str, ...]) -> Origin:
     """Objects, one a line or in one array; the declared fields as text."""
-    return Origin(_reader("read_json", paths, {"columns": _texts(columns)} if columns else {}), paths)
+    return Origin(reader("read_json", paths, {"columns": _texts(columns)} if columns else {}), paths)
 
 
 def _database(source: Source) -> Origin:
     (path,) = source.paths
     catalogue = "d" + hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
-    table = exp.Table(
-        this=exp.to_identifier(source.table, quoted=True),
-        db=exp.to_identifier("main", quoted=True),
-        catalog=exp.to_identifier(catalogue, quoted=True),
-    )
+    table = Sql(f"{name(catalogue)}.{name('main')}.{name(source.table or '')}")
     return Origin(table, databases={catalogue: path})
 
 
-def _reader(name: str, paths: tuple[str, ...], options: Mapping[str, Node] | None = None) -> Node:
-    listed = exp.Array(expressions=[text(path) for path in paths])
-    named = [exp.PropertyEQ(this=exp.to_identifier(key), expression=value) for key, value in (options or {}).items()]
-    return exp.Table(this=function(name, listed, *named))
-
-
-def _texts(columns: Iterable[str]) -> Node:
-    return exp.Struct(
-        expressions=[exp.PropertyEQ(this=text(one), expression=exp.Literal.string("VARCHAR")) for one in columns]
-    )
+def _texts(columns: Iterable[str]) -> Sql:
+    return Sql("{" + ", ".join(f"{text(one)}: 'VARCHAR'" for one in columns) + "}")
 
 
 def _header(path: str) -> tuple[str, ...]:
@@ -126,22 +119,19 @@ def _header(path: str) -> tuple[str, ...]:
     return names
 
 
-def _arrow(paths: tuple[str, ...]) -> object:
+def _store(source: Source, path: str) -> None:
+    """Arrow files and frames as Parquet."""
+    frame = source.frame
+    if type(frame).__name__ == "DuckDBPyRelation":
+        frame.write_parquet(path)  # it needs no other package for it
+        return
+    if source.format == "frame" and type(frame).__module__ == "builtins":
+        raise ParameterError("data", f"{TABLES} (of Python's own data, make one with pandas.DataFrame)", type(frame))
     try:
-        import pyarrow
-        import pyarrow.feather
+        from hubbub.engines import arrow, frames
     except ImportError:
         raise MissingExtra("pyarrow", "arrow") from None
-    return pyarrow.concat_tables([pyarrow.feather.read_table(path) for path in paths])
-
-
-def _write(frame: Any, path: str) -> None:
-    """A frame as Parquet. Columns of Python objects become text, rather than what their first values look like."""
-    if hasattr(frame, "write_parquet"):
-        frame.write_parquet(path)  # polars, which needs no other package for it
-        return
-    import duckdb
-
-    with duckdb.connect(config={"pandas_analyze_sample": "0"}) as connection:
-        found = connection.sql("SELECT * FROM frame")  # by its name in this function
-        found.write_parquet(path)
+    if source.format == "arrow":
+        arrow.write_files(source.paths, path)
+    else:
+        frames.write(frame, path)

@@ -7,20 +7,18 @@ value, the same on every machine. Whole numbers take no float at all.
 import math
 from fractions import Fraction
 
-from sqlglot import exp
-
-from hubbub.engines.lower import Node, binary, case, cast, constant, try_cast
+from hubbub.engines.words import Sql, case, cast, constant, function, infix, try_cast
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
 from hubbub.query.ops import Tally
 
 
-def steps(tally: Tally, value: Node, kind: Kind) -> Node:
+def steps(tally: Tally, value: Sql, kind: Kind) -> Sql:
     """The steps of a value that is a column: it is looked at several times."""
     return _real(tally, value) if kind.type is Type.REAL else _whole(tally, value, kind)
 
 
-def _real(tally: Tally, value: Node) -> Node:
+def _real(tally: Tally, value: Sql) -> Sql:
     if tally.clamp is None:
         raise CapacityError("Reals are added up within bounds. Declare bounds for the column.")
     low, high = (float(end) for end in tally.clamp)
@@ -30,13 +28,11 @@ def _real(tally: Tally, value: Node) -> Node:
     real = of(Type.REAL)
     moved = _clamped(value, constant(low, real), constant(high, real))
     if origin:
-        moved = binary(exp.Sub, moved, constant(origin, real))
+        moved = infix("-", moved, constant(origin, real))
     if grid != 1:
         # Dividing by a power of two and multiplying by its inverse are the same, and the second is faster.
         exact = math.frexp(grid)[0] == 0.5 and math.isfinite(1 / grid)
-        moved = (
-            binary(exp.Mul, moved, constant(1 / grid, real)) if exact else binary(exp.Div, moved, constant(grid, real))
-        )
+        moved = infix("*", moved, constant(1 / grid, real)) if exact else infix("/", moved, constant(grid, real))
     return try_cast(moved, "BIGINT")
 
 
@@ -44,7 +40,7 @@ def _rounded(value: float) -> int:
     return round(value) if math.isfinite(value) else INT128[1]
 
 
-def _whole(tally: Tally, value: Node, kind: Kind) -> Node:
+def _whole(tally: Tally, value: Sql, kind: Kind) -> Sql:
     """Exactly (x − a/b) / (p/q), which is (x·b·q − a·q) / (b·p), rounded half to even.
 
     Rounding keeps order, so bounds that are not whole are clamped to again in steps.
@@ -64,54 +60,54 @@ def _whole(tally: Tally, value: Node, kind: Kind) -> Node:
     if not (_within(first, INT64) and _within(last, INT64) and most <= INT128[1]):
         raise CapacityError("The values are more than 2^63 steps of the grid apart. Bound them, or use a coarser grid.")
     if divisor == scale == 1 and _within(most, INT64) and not kind.wide:
-        node = binary(exp.Sub, clamped, _number(shift)) if shift else clamped
+        node = infix("-", clamped, _number(shift)) if shift else clamped
     else:
         node = cast(clamped, "HUGEINT")
         if scale != 1:
-            node = binary(exp.Mul, node, _number(scale, wide=True))
-        node = binary(exp.Sub, node, _number(shift + below * divisor, wide=True))
+            node = infix("*", node, _number(scale, wide=True))
+        node = infix("-", node, _number(shift + below * divisor, wide=True))
         if divisor != 1:
             node = _nearest(node, divisor, odd=below % 2 == 1)
-        node = try_cast(binary(exp.Add, node, _number(below, wide=True)), "BIGINT")
+        node = try_cast(infix("+", node, _number(below, wide=True)), "BIGINT")
     inner = [round((end - tally.origin) / tally.grid) for end in ends]
     return node if all(end.denominator == 1 for end in ends) else _limited(node, inner[0], inner[1])
 
 
-def _nearest(node: Node, divisor: int, *, odd: bool) -> Node:
+def _nearest(node: Sql, divisor: int, *, odd: bool) -> Sql:
     """A number from 0 on divided, and rounded half to even (to odd, where an odd number is added afterwards)."""
     by = _number(divisor, wide=True)
-    whole = exp.Paren(this=exp.IntDiv(this=node, expression=by))
-    twice = binary(exp.Mul, binary(exp.Mod, node.copy(), by.copy()), _number(2, wide=True))
-    parity = binary(exp.Mod, whole.copy(), _number(2, wide=True))
-    tie = binary(exp.EQ, twice.copy(), by.copy())
-    uneven = binary(exp.EQ, parity, _number(0 if odd else 1, wide=True))
-    up = exp.Paren(this=exp.or_(binary(exp.GT, twice, by.copy()), exp.and_(tie, uneven)))
-    return binary(exp.Add, whole, cast(up, "HUGEINT"))
+    whole = infix("//", node, by)
+    twice = infix("*", infix("%", node, by), _number(2, wide=True))
+    parity = infix("%", whole, _number(2, wide=True))
+    tie = infix("=", twice, by)
+    uneven = infix("=", parity, _number(0 if odd else 1, wide=True))
+    up = infix("OR", infix(">", twice, by), infix("AND", tie, uneven))
+    return infix("+", whole, cast(up, "HUGEINT"))
 
 
-def bounded(node: Node, bounds: tuple[int, int]) -> Node:
+def bounded(node: Sql, bounds: tuple[int, int]) -> Sql:
     """What one unit adds to one group, clamped and in 64 bits; 0 where it has no value."""
     if not (_within(bounds[0], INT64) and _within(bounds[1], INT64)):
         raise CapacityError("What one unit may add does not fit 64 bits. Use a coarser grid.")
     clamped = try_cast(_limited(node, *bounds), "BIGINT")
-    return exp.Coalesce(this=clamped, expressions=[_number(0)])
+    return function("coalesce", clamped, _number(0))
 
 
-def _limited(node: Node, low: int, high: int) -> Node:
+def _limited(node: Sql, low: int, high: int) -> Sql:
     wide = not (_within(low, INT64) and _within(high, INT64))
     return _clamped(node, _number(low, wide=wide), _number(high, wide=wide))
 
 
-def _clamped(value: Node, low: Node, high: Node) -> Node:
+def _clamped(value: Sql, low: Sql, high: Sql) -> Sql:
     """Missing values stay missing; faster than least and greatest, which would replace them."""
     return case(
-        (binary(exp.LT, value.copy(), low), low.copy()),
-        (binary(exp.GT, value.copy(), high), high.copy()),
-        otherwise=value.copy(),
+        (infix("<", value, low), low),
+        (infix(">", value, high), high),
+        otherwise=value,
     )
 
 
-def _number(value: int, *, wide: bool = False) -> Node:
+def _number(value: int, *, wide: bool = False) -> Sql:
     wide = wide or not _within(value, INT64)
     return constant(value, integer(*(INT128 if wide else INT64)))
 

@@ -157,7 +157,7 @@ def rows_of(connection: Any, request: dict[str, Any]) -> list[list[Any]]:
             "(SELECT unnest(CAST($1 AS VARCHAR[])) AS value, unnest(CAST($2 AS INTEGER[])) AS place)",
             [table["values"], table["places"]],
         )
-    return [list(row) for row in connection.execute(request["statement"]).fetchall()]
+    return [list(row) for row in connection.execute(request["statement"], request["secrets"]).fetchall()]
 
 
 def lock(connection: Any, request: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ BOOLEAN, REAL, TEXT, DATE, TIMESTAMP = (
     of(one) for one in (Type.BOOLEAN, Type.REAL, Type.TEXT, Type.DATE, Type.TIMESTAMP)
 )
 WHOLE = of(Type.INTEGER)
-LIMITS = {"memory": "1GB", "temporary": "1GB", "bytes": 10**9, "threads": 1}
+LIMITS = {"memory": "1GB", "temporary": "1GB", "scratch": ""}
 
 
 def connected() -> duckdb.DuckDBPyConnection:
@@ -95,12 +95,12 @@ def answered(
 def _run(statement: Statement, secrets: Sequence[int], contents: dict[str, str], threads: int) -> list[list[Any]]:
     keys = [{"table": k.table, "type": k.type, "places": k.places, "values": k.values} for k in statement.keys]
     request = {
-        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {}, "scratch": "",
-        "limits": {**LIMITS, "threads": threads},
+        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {},
     }  # fmt: skip
     with connected() as connection:
         for table, text in contents.items():
             connection.execute(f'CREATE TABLE "data_{table}" AS {text}')
+        worker.settle(connection, {**LIMITS, "threads": threads})
         return worker.rows_of(connection, json.loads(json.dumps(request)))
 
 

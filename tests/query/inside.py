@@ -19,6 +19,7 @@ from unittest import mock
 import duckdb
 
 from hubbub.engines import duckdb as engine_module
+from hubbub.engines import worker
 from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin
@@ -81,7 +82,7 @@ class Inside(DuckDB):
     """The engine's own statements on a connection of this process."""
 
     def __init__(self, connection: Any) -> None:
-        self.limits, self._log = Limits(), None
+        self._limits, self._log = Limits(), None
         self.connection = connection
 
     def close(self) -> None:
@@ -109,10 +110,7 @@ class Inside(DuckDB):
 def connected() -> Any:
     """A connection with the settings of the engine's own processes."""
     connection = duckdb.connect(config={"threads": 1})
-    connection.execute(
-        "SET ieee_floating_point_ops = true; SET TimeZone = 'UTC'; SET preserve_insertion_order = false;"
-        "SET disabled_optimizers = 'top_n_window_elimination'"
-    )
+    worker.settle(connection, {"memory": "1GB", "temporary": "1GB", "threads": 1, "scratch": ""})
     return connection
 
 

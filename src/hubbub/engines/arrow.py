@@ -25,6 +25,7 @@ DAMAGED = (pa.ArrowException, OSError, EOFError)
 
 _MAGIC = b"ARROW1"
 _A_SECOND = {"s": 1, "ms": 10**3}
+"""Units in which years beyond the engine's can be written."""
 _CALENDAR = tuple(int(end.replace(tzinfo=UTC, microsecond=0).timestamp()) for end in (datetime.min, datetime.max))
 _NOTHING = pa.null()
 _STAND_INS = (
@@ -59,7 +60,9 @@ def write_files(paths: Sequence[str], path: str) -> None:
     first = _opened(paths[0])[0]
     for other in paths[1:]:
         if not stored_schema(_opened(other)[0]).equals(stored_schema(first)):
-            raise PolicyError(f"{other} has not the columns and types of {paths[0]}. Make a table of each.", name="path")
+            raise PolicyError(
+                f"{other} has not the columns and types of {paths[0]}. Make a table of each.", name="path"
+            )
     write(first, (batch for one in paths for batch in _opened(one)[1]), path)
 
 
@@ -88,18 +91,20 @@ def stored_type(type_: Any) -> Any:
             return type_
         case pa.BaseExtensionType():
             return _NOTHING
-        case pa.TimestampType(unit="s" | "ms", tz=zone):
-            return pa.timestamp("us", zone)
-        case pa.Decimal32Type() | pa.Decimal64Type() | pa.Decimal128Type() | pa.Decimal256Type():
-            fits = type_.precision <= 38 and 0 <= type_.scale <= type_.precision
-            return pa.decimal128(type_.precision, type_.scale) if fits else pa.float64()
+        case pa.TimestampType(unit=unit, tz=zone) if unit in _A_SECOND or (unit == "ns" and zone is not None):
+            return pa.timestamp("us", zone)  # the engine reads no nanoseconds with a time zone
+    if pa.types.is_decimal(type_):
+        fits = type_.precision <= 38 and 0 <= type_.scale <= type_.precision
+        return pa.decimal128(type_.precision, type_.scale) if fits else pa.float64()
     if _is_text(type_):
         return pa.large_string()
     if pa.types.is_float16(type_):
         return pa.float32()
     if pa.types.is_date64(type_):
         return pa.date32()
-    if any(asked(type_) for asked in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_date)):
+    if any(
+        asked(type_) for asked in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_date)
+    ):
         return type_
     if pa.types.is_timestamp(type_):
         return type_
@@ -120,20 +125,19 @@ def _stored(column: Any, kept: Any) -> Any:
     if kept == _NOTHING or pa.types.is_nested(kept) or pa.types.is_time(kept) or pa.types.is_binary(kept):
         return pa.nulls(len(column), kept)
     if isinstance(column.type, pa.DictionaryType):
-        column.validate(full=True)
         return _stored(column.dictionary, kept).take(column.indices)
     if isinstance(column.type, pa.RunEndEncodedType):
         return _stored(pc.run_end_decode(column), kept)
     if _is_text(column.type):
         return _text(column)
-    column.validate(full=True)
+    column.validate(full=pa.types.is_decimal(column.type))
     if column.type == kept:
         return column
-    if pa.types.is_timestamp(kept):
-        return _in_calendar(column, _A_SECOND[column.type.unit]).cast(kept)
+    if pa.types.is_timestamp(kept) and column.type.unit in _A_SECOND:
+        column = _in_calendar(column, _A_SECOND[column.type.unit])
     if pa.types.is_date(kept):
-        return _in_calendar(column, 1000).cast(kept, safe=False)
-    return column.cast(kept)
+        column = _in_calendar(column, _A_SECOND["ms"])
+    return column.cast(kept, safe=False)  # moments lose what is below their unit; all else fits
 
 
 def _text(column: Any) -> Any:

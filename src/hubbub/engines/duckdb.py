@@ -32,11 +32,22 @@ class DuckDB:
     """The engine over files and frames. Close it, or use it in a ``with`` statement. Safe to share between threads."""
 
     def __init__(self, *, limits: Limits | None = None, log: Log | None = None, standbys: int = 2) -> None:
-        self.limits = limits or Limits()
+        self._limits = limits or Limits()
         self._log = log
         self._directory = tempfile.mkdtemp(prefix="hubbub-")
         self._sources = Sources(self._directory)
-        self._pool = Pool(directory=self._directory, standbys=standbys)
+        self._pool = Pool(directory=self._directory, limits=_limits(self._limits), standbys=standbys)
+
+    @property
+    def limits(self) -> Limits:
+        """What one request may take."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        if _limits(limits) != _limits(self._limits):
+            self._pool.renew(_limits(limits))
+        self._limits = limits
 
     def __enter__(self) -> "DuckDB":
         return self
@@ -119,12 +130,6 @@ class DuckDB:
             ],
             "paths": sorted({path for origin in known for path in origin.paths}),
             "databases": {name: path for origin in known for name, path in (origin.databases or {}).items()},
-            "limits": {
-                "memory": self.limits.memory,
-                "temporary": self.limits.temporary,
-                "bytes": size(self.limits.temporary),
-                "threads": self.limits.threads,
-            },
         }
         try:
             answer = self._pool.ask(request, seconds=self.limits.seconds)
@@ -140,6 +145,16 @@ class DuckDB:
     def _tell(self, problem: str) -> None:
         if self._log is not None:
             self._log(problem)
+
+
+def _limits(limits: Limits) -> dict[str, Any]:
+    """What a process is told before its request."""
+    return {
+        "memory": limits.memory,
+        "temporary": limits.temporary,
+        "bytes": size(limits.temporary),
+        "threads": limits.threads,
+    }
 
 
 def size(amount: str) -> int:

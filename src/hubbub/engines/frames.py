@@ -20,6 +20,8 @@ from hubbub.engines import arrow
 from hubbub.engines.sources import TABLES
 from hubbub.errors import ParameterError, PolicyError
 
+_MOST_DIGITS = 400
+
 _read: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """Readers that have given their rows away."""
 
@@ -63,11 +65,13 @@ def _is(frame: Any, package: str, name: str) -> bool:
 
 def _from_pandas(frame: Any) -> Any:
     """The columns, after the levels of the index that have a name of their own."""
-    arrays, names = [], []
+    arrays: list[Any] = []
+    names: list[str] = []
     for name, column in _columns(frame):
         if not isinstance(name, str | int) or isinstance(name, bool):
             raise PolicyError(
-                f"Column {len(names)} is not named by a text, but by a {type(name).__name__}. Rename it.", name="columns"
+                f"Column {len(names)} is not named by a text, but by a {type(name).__name__}. Rename it.",
+                name="columns",
             )
         names.append(str(name))
         arrays.append(_column(column))
@@ -131,10 +135,8 @@ def _text_of(value: object) -> str | None:
             return "true" if value else "false"
         case int():
             return str(int(value))
-        case float():
-            return repr(float(value)) if math.isfinite(value) else None
-        case Decimal():
-            return str(value) if value.is_finite() else None
+        case float() | Decimal():
+            return _number(value)
         case datetime():
             if value.tzinfo is not None:
                 value = value.astimezone(UTC)
@@ -149,3 +151,13 @@ def _text_of(value: object) -> str | None:
         case np.integer() | np.floating():
             return _text_of(value.item())
     return None
+
+
+def _number(value: float | Decimal) -> str | None:
+    """Equal numbers are equal texts, since a unit may be named 1 in one row and 1.0 in the next."""
+    finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    if not finite or (isinstance(value, Decimal) and value and abs(value.adjusted()) > _MOST_DIGITS):
+        return None
+    if value == int(value):
+        return str(int(value))
+    return repr(float(value)) if isinstance(value, float) else f"{value:f}".rstrip("0")

@@ -17,7 +17,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from hubbub.engines import worker
 
 _START = 60.0
 """Seconds that a process may take to be ready."""
+_PAUSE = 0.05
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """Environment variables that the engine's processes see: no secrets."""
 
@@ -38,6 +40,8 @@ class Standby:
     """A process that waits for its one request."""
 
     channel: socket.socket
+    scratch: str
+    owner: int = field(default_factory=os.getpid)
     process: int | None = None
     handle: int | None = None
     """A descriptor of the process itself: its number may be given to another one after its end."""
@@ -79,8 +83,10 @@ class Standby:
         self.forget()
 
     def forget(self) -> None:
-        """Closes our side of it."""
+        """Closes our side of it, and removes its files."""
         self.channel.close()
+        if self.owner == os.getpid():
+            shutil.rmtree(self.scratch, ignore_errors=True)
         if self.handle is not None:
             os.close(self.handle)
             self.handle = None
@@ -113,10 +119,13 @@ class _Nursery:
 class Pool:
     """Standbys, kept at a number. After a fork of our own process the child starts its own."""
 
-    def __init__(self, *, directory: str, standbys: int) -> None:
+    def __init__(self, *, directory: str, limits: Mapping[str, Any], standbys: int) -> None:
         self._directory = directory
+        self._limits = limits
         self._wanted = max(1, standbys)
         self._waiting: deque[Standby] = deque()
+        self._ending: list[threading.Thread] = []
+        self._leaving = threading.Event()
         self._lock = threading.Lock()
         self._nursery: _Nursery | None = None
         self._closed = False
@@ -124,25 +133,47 @@ class Pool:
         self._fill()
 
     def ask(self, request: dict[str, Any], *, seconds: float) -> Any:
-        """The answer of a fresh process, which is dead when this returns, and its scratch files gone."""
+        """The answer of a fresh process. It is killed and its files go; after an answer, nobody waits for that."""
         standby = self._take()
-        scratch = tempfile.mkdtemp(prefix="scratch-", dir=self._directory)
         try:
-            return standby.ask({**request, "scratch": scratch}, seconds)
-        finally:
-            standby.end()
-            shutil.rmtree(scratch, ignore_errors=True)
-            self._fill()
+            found = standby.ask(request, seconds)
+        except BaseException:
+            self._finish(standby)
+            raise
+        ending = threading.Thread(target=self._finish, args=(standby,), daemon=True)
+        with self._lock:
+            self._ending = [*(one for one in self._ending if one.is_alive()), ending]
+            ending.start()
+        return found
+
+    def _finish(self, standby: Standby) -> None:
+        """The next one gets ready after a pause, if others wait: whoever asked has something to do with the answer."""
+        standby.end()
+        if self._waiting:
+            self._leaving.wait(_PAUSE)
+        self._fill()
+
+    def renew(self, limits: Mapping[str, Any]) -> None:
+        """Other limits from now on: those that wait have been prepared for the old ones, and go."""
+        with self._lock:
+            for standby in self._waiting:
+                standby.forget()
+            self._waiting.clear()
+            self._limits = limits
+        self._fill()
 
     def close(self) -> None:
         """Ends every process and removes the directory."""
+        self._leaving.set()
         with self._lock:
             self._closed = True
             standbys, self._waiting = list(self._waiting), deque()
             nursery, self._nursery = self._nursery, None
-        ours = nursery is not None and nursery.owner == os.getpid()
+            ending, self._ending = self._ending, []
+        for one in ending:
+            one.join()
         for standby in standbys:
-            if ours:
+            if standby.owner == os.getpid():
                 with contextlib.suppress(EOFError, OSError):
                     standby.ready()
                 standby.end()
@@ -150,7 +181,7 @@ class Pool:
                 standby.forget()
         if nursery is not None:
             nursery.control.close()
-            if ours:
+            if nursery.owner == os.getpid():
                 nursery.process.wait()
         self._last()
 
@@ -197,7 +228,9 @@ class Pool:
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._nursery.control, [b"+"], [theirs.fileno()])
-        return Standby(ours)
+        scratch = tempfile.mkdtemp(prefix="scratch-", dir=self._directory)
+        worker.send(ours, {**self._limits, "scratch": scratch})
+        return Standby(ours, scratch)
 
 
 def _start(directory: str) -> _Nursery:

@@ -25,6 +25,7 @@ from hubbub.ledger.entry import digest_of
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real
 from hubbub.policy.build import single_table
+from hubbub.policy.checked import with_enforced
 from hubbub.policy.read import read_policy
 from hubbub.policy.sources import source_of, table_name
 from hubbub.policy.tables import Limits, Policy, Source, Table, Value
@@ -167,7 +168,7 @@ def open(
     engine = DuckDB(limits=chosen, log=log)
     try:
         if _is_policy(data):
-            policy = read_policy(data, describe=lambda source: schema_of(engine, source))
+            policy = with_enforced(read_policy(data, describe=lambda source: schema_of(engine, source)), data)
             engine.limits = policy.limits
         else:
             if unit is None or budget is None:

@@ -146,7 +146,7 @@ def test_check_says_where_the_policy_is_wrong(run: Run, clinic: Path) -> None:
 def test_as_a_program_of_its_own(clinic: Path) -> None:
     def program(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *arguments],
+            [sys.executable, "-m", "hubbub", *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",

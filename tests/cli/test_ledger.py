@@ -237,7 +237,7 @@ def test_help_names_every_command(run: Run) -> None:
 def test_as_a_program_of_its_own_in_a_pipe(ledger: Path) -> None:
     def program(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *arguments],
+            [sys.executable, "-m", "hubbub", *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",

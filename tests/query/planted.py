@@ -111,6 +111,7 @@ def _one_row(*given: Any) -> Sensitivity:
     return Sensitivity(l0=whole.l0, linf=Fraction(1))
 
 
+uniqueness_believed = _in_place(planning, "one_row_a_unit", lambda relation, policy: True)
 sensitivity_of_one_group = _in_place(planning, "_sensitivity", _one_group)
 sensitivity_of_one_row = _in_place(planning, "_sensitivity", _one_row)
 
@@ -174,6 +175,7 @@ REPLAY = {
     "groups_chosen_among_all_units": groups_chosen_among_all_units,
     "rows_of_null_units_kept": rows_of_null_units_kept,
     "count_not_bounded": count_not_bounded,
+    "uniqueness_believed": uniqueness_believed,
     "no_clamp": no_clamp,
     "no_clamp_of_a_units_total": no_clamp_of_a_units_total,
     "an_error_for_some_rows": an_error_for_some_rows,

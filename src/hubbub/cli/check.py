@@ -23,13 +23,17 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     from hubbub.cli.printing import complain, note, say
     from hubbub.engines.duckdb import DuckDB
     from hubbub.policy.check import check as checked
+    from hubbub.policy.checked import record, stamps
     from hubbub.policy.read import read_policy
     from hubbub.session import schema_of
 
+    file = policy or default_policy()
     with DuckDB(standbys=1) as engine:
-        declared = read_policy(policy or default_policy(), describe=lambda source: schema_of(engine, source))
+        declared = read_policy(file, describe=lambda source: schema_of(engine, source))
     with connected(declared) as ask:
+        before = stamps(declared)
         report = checked(declared, ask)
+    record(file, report, before=before)
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))
     else:

@@ -55,8 +55,10 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Stat
     keys = tuple(_keys(index, group) for index, group in enumerate(op.groups))
     cells = math.prod(len(group.values) for group in op.groups)
     coded = _coded(op, Lowering(tables, origins), keys)
-    choosing = op.most_groups < cells
-    if not choosing:
+    choosing = op.most_groups < cells and not op.single
+    if op.single:
+        pairs = _singles(op, coded)
+    elif not choosing:
         pairs = _pairs(op, coded, grouped=bool(keys))
     elif 0 < rows_for_a_pair(op) <= FEW:
         pairs = _pairs(op, _chosen(coded, op.most_groups, function("dense_rank")), grouped=True)
@@ -114,6 +116,20 @@ def _pairs(op: Aggregate, coded: Sql, *, grouped: bool) -> Sql:
         shown.append(alias(made, f"t{index}"))
     by = [name(UNIT), *([name(CODE)] if grouped else [])]
     return select(within(coded), *by, *shown, by=by)
+
+
+def _singles(op: Aggregate, coded: Sql) -> Sql:
+    """What each row adds, where it is all that its unit has."""
+    shown: list[Sql] = [name(CODE)] if op.groups else []
+    for index, tally in enumerate(op.tallies):
+        value = name(f"s{index}")
+        if tally.measure is Measure.TOTAL:
+            shown.append(alias(bounded(value, tally.bounds), f"t{index}"))
+        elif tally.measure is Measure.ROWS or tally.argument is not None:
+            there = _whole(min(max(1, tally.bounds[0]), tally.bounds[1]))
+            counted = there if tally.argument is None else case((present(value), there), otherwise=_whole(0))
+            shown.append(alias(counted, f"t{index}"))
+    return select(within(coded), *(shown or [STAR]))
 
 
 def _proportioned(total: Sql, many: Sql, most: int | None) -> Sql:

@@ -3,9 +3,9 @@
 import math
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
-from scipy import special
 
 from hubbub.noise.exact import Exact, exactly, exp_minus
 
@@ -68,9 +68,14 @@ def gaussian_tail(k: int, sigma: Fraction) -> float:
     if k <= 0:
         return 1 - gaussian_tail(1 - k, sigma)
     if sigma > SUMMED_SIGMA:
-        return float(special.ndtr(-(k - 0.5) / float(sigma)))
+        return _upper((k - 0.5) / float(sigma))
     steps = np.arange(k, k + math.ceil(12 * sigma) + 12, dtype=np.float64)
     return float(np.exp(-(steps**2) / float(2 * sigma * sigma) - _gaussian_log_total(sigma)).sum())
+
+
+def _upper(point: float) -> float:
+    """P(N >= point) for the normal law."""
+    return math.erfc(point / math.sqrt(2)) / 2
 
 
 def gaussian_tail_rounded_up(k: int, sigma: Fraction) -> float:
@@ -80,13 +85,13 @@ def gaussian_tail_rounded_up(k: int, sigma: Fraction) -> float:
     """
     if k <= 0:
         return 1.0
-    tail = gaussian_tail(k, sigma) if sigma <= SUMMED_SIGMA else float(special.ndtr(-(k - 1) / float(sigma)))
+    tail = gaussian_tail(k, sigma) if sigma <= SUMMED_SIGMA else _upper((k - 1) / float(sigma))
     return tail * (1 + 1e-9)
 
 
 def gaussian_quantile(beta: float, sigma: Fraction) -> int:
     """A t with P(|X| > t) <= beta: the least one for moderate sigma, at most one more beyond."""
-    guess = max(0, math.floor(-special.ndtri(beta / 2) * float(sigma)) - 1)
+    guess = max(0, math.floor(-NormalDist().inv_cdf(beta / 2) * float(sigma)) - 1)
     while 2 * gaussian_tail(guess + 1, sigma) > beta:
         guess += 1
     return int(guess)

@@ -1,7 +1,8 @@
 """The hash that stands for a policy in the canonical form of a question.
 
 Two policies share it if every question is read and bounded alike under both: the tables, whose rows they are, their
-columns in order, with kinds, bounds, steps and keys, and the limits on what a unit may add. Not part of it are
+columns in order, with kinds, bounds, steps and keys, what was enforced, and the limits on what a unit may add. Not part
+of it are
 
 - sources: a file that is moved or split holds the same rows. What the rows are is said by the version, which stands
   beside the fingerprint in every question;
@@ -37,6 +38,7 @@ def canonical(policy: "Policy") -> str:
     content = {
         "format": FORMAT,
         "limits": {"groups": limits.max_groups, "rows": limits.max_rows, "fanout": limits.max_fanout},
+        **({"enforced": sorted(policy.enforced)} if policy.enforced else {}),
         "tables": [_table(table) for table in sorted(policy.tables.values(), key=lambda table: table.name)],
     }
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

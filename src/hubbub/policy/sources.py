@@ -17,6 +17,7 @@ SUFFIXES: dict[str, str] = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".arrow": "arrow",
+    ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
     ".duckdb": "duckdb",
@@ -41,7 +42,8 @@ def source_of(
     given: Sequence[object] = paths if isinstance(paths, list | tuple) else [paths]
     patterns = [os.fspath(path) for path in given if isinstance(path, str | os.PathLike)]
     if not patterns or len(patterns) < len(given):
-        raise ParameterError("path", "a path, a glob, or a list of them", paths)
+        odd = [type(path) for path in given if not isinstance(path, str | os.PathLike)]  # rows are not for showing
+        raise ParameterError("path", "a path, a glob, or a list of them", odd[0] if odd else paths)
     found = [file for pattern in patterns for file in _files(os.path.join(base, pattern))]
     if format is None:
         format = _format(found)

@@ -194,6 +194,8 @@ class Policy:
     """The owner's name for the state of the data; never a hash of its content."""
     ledger: str | None = field(default=None, repr=False)
     """Where the ledger lies, if it was said: an absolute path or the URL of a database."""
+    enforced: frozenset[str] = frozenset()
+    """Tables of which the owner's check has seen, for this version of the data, that a unit has at most one row."""
 
     def __post_init__(self) -> None:
         declared.name("account", self.account)
@@ -210,6 +212,8 @@ class Policy:
             raise ParameterError("tables", "under their own names", list(self.tables))
         alone(list(self.tables), "tables")
         object.__setattr__(self, "tables", dict(self.tables))
+        if not self.enforced <= {name for name, table in self.tables.items() if table.unique}:
+            raise ParameterError("enforced", "names of tables that are declared unique", sorted(self.enforced))
 
     @property
     def fingerprint(self) -> str:

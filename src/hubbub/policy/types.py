@@ -54,7 +54,6 @@ OTHERS: dict[str, Type] = {
     "TIMESTAMP_MS": Type.TIMESTAMP,
     "TIMESTAMP_NS": Type.TIMESTAMP,
     "TIMESTAMP WITH TIME ZONE": Type.TIMESTAMP,
-    "TIMESTAMPTZ_NS": Type.TIMESTAMP,
 }
 
 ALIASES: dict[str, str] = {
@@ -98,6 +97,7 @@ UNUSABLE: dict[str, str] = {
     "TIME": "holds times without a day",
     "TIME_NS": "holds times without a day",
     "TIME WITH TIME ZONE": "holds times without a day",
+    "TIMESTAMPTZ_NS": "holds nanoseconds with a time zone, which the engine cannot convert",
     "BIGNUM": "holds whole numbers without a limit",
     "GEOMETRY": "holds shapes",
     "TYPE": "holds types",

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, ClassVar
 
-from hubbub.errors import HubbubError, MissingExtra
+from hubbub.errors import HubbubError
 from hubbub.ledger.entry import canonical, ratio
+from hubbub.policy.kinds import Type
+from hubbub.query.columns import shown, to_arrow, to_pandas, to_polars
 from hubbub.query.combine import CONFIDENCE, Number, combined
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Column
@@ -38,31 +40,31 @@ class Answer:
 
     def to_dicts(self) -> list[dict[str, Cell]]:
         """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
-        out = []
-        for row, low, high in zip(self.rows, self.lows, self.highs, strict=True):
-            made: dict[str, Cell] = {}
-            for name, value, least, most in zip(self.columns, row, low, high, strict=True):
-                made[name] = value
-                if self._has_interval(name):
-                    made[f"{name}_low"], made[f"{name}_high"] = least, most
-            out.append(made)
-        return out
-
-    def _has_interval(self, name: str) -> bool:
-        place = self.columns.index(name)
-        return _interval_of(self.plan, place) is not None
+        parts = self._parts()
+        return [{name: cells[place] for name, _, cells in parts} for place in range(len(self.rows))]
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame (needs pandas)."""
-        return _frame("pandas", "arrow", self.to_dicts(), lambda module, rows: module.DataFrame(rows))
+        return to_pandas([shown(*part) for part in self._parts()])
 
     def to_polars(self) -> Any:
         """A polars DataFrame (needs polars)."""
-        return _frame("polars", "arrow", self.to_dicts(), lambda module, rows: module.DataFrame(rows))
+        return to_polars([shown(*part) for part in self._parts()])
 
     def to_arrow(self) -> Any:
         """A pyarrow Table (needs pyarrow)."""
-        return _frame("pyarrow", "arrow", self.to_dicts(), lambda module, rows: module.Table.from_pylist(rows))
+        return to_arrow([shown(*part) for part in self._parts()])
+
+    def _parts(self) -> list[tuple[str, Type, tuple[Cell, ...]]]:
+        """The columns with those of the intervals: name, type and cells."""
+        found = []
+        for place, (name, output) in enumerate(zip(self.columns, self.plan.question.outputs, strict=True)):
+            tables = {name: self.rows}
+            if _interval_of(self.plan, place) is not None:
+                tables |= {f"{name}_low": self.lows, f"{name}_high": self.highs}
+            for called, cells in tables.items():
+                found.append((called, output.expression.kind.type, tuple(row[place] for row in cells)))
+        return found
 
     def plot(self, **options: Any) -> Any:
         """A picture with error bars (needs ``pip install "hubbub[plot]"``)."""
@@ -129,7 +131,10 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
         plan=plan,
         entry=entry,
         noisy=tuple(tuple(steps) for steps in noisy),
-        columns=_unique([output.name for output in question.outputs]),
+        columns=_unique(
+            [output.name for output in question.outputs],
+            [_interval_of(plan, place) is not None for place in range(len(question.outputs))],
+        ),
         rows=tuple(rows),
         lows=tuple(lows),
         highs=tuple(highs),
@@ -155,20 +160,16 @@ def _compared(order: Sequence[Order], left: Any, right: Any) -> int:
     return 0
 
 
-def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+def _unique(names: Sequence[str], noisy: Sequence[bool]) -> tuple[str, ...]:
+    """Names of which none is another's, nor that of another's interval."""
+    out: list[str] = []
+    taken: set[str] = set()
+    for name, interval in zip(names, noisy, strict=True):
+        for number in itertools.count(1):
+            called = name if number == 1 else f"{name}_{number}"
+            all_of_it = {called, f"{called}_low", f"{called}_high"} if interval else {called}
+            if not all_of_it & taken:
+                break
+        out.append(called)
+        taken |= all_of_it
     return tuple(out)
-
-
-def _frame(package: str, extra: str, rows: list[dict[str, Cell]], make: Any) -> Any:
-    import importlib
-
-    try:
-        module = importlib.import_module(package)
-    except ImportError:
-        raise MissingExtra(package, extra) from None
-    return make(module, rows)

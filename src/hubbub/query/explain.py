@@ -33,6 +33,7 @@ class Explanation:
             "delta": float(plan.delta),
             "groups": plan.cells,
             "groups_per_unit": plan.aggregate.most_groups,
+            "one_row_a_unit": plan.aggregate.single,
             "rows": _steps(plan.question.relation),
             "columns": [_column(plan, place) for place in range(len(plan.question.asked))],
             "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
@@ -51,7 +52,8 @@ class Explanation:
             clean(told["question"]),
             "",
             f"unit        {clean(str(told['unit']))} ({told['neighbors']} neighbours), "
-            f"in at most {told['groups_per_unit']} of {told['groups']:,} groups",
+            f"in at most {told['groups_per_unit']} of {told['groups']:,} groups"
+            + (", with one row each, as the owner's check has seen" if told["one_row_a_unit"] else ""),
         ]
         lines += [f"rows        {clean(step)}" for step in told["rows"]]
         for column in told["columns"]:
@@ -86,7 +88,7 @@ def _column(plan: Plan, place: int) -> dict[str, Any]:
         "mechanism": mechanisms[0],
         "margin": expected,
         "bounds": bounds,
-        "rows_per_group": plan.policy.limits.max_rows,
+        "rows_per_group": 1 if plan.aggregate.single else plan.policy.limits.max_rows,
         "sentence": sentence + (f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds else ""),
     }
 

@@ -137,7 +137,8 @@ class Aggregate:
         Claim: adding or removing a unit changes at most ``most_groups`` cells of each tally, each by at most its linf.
         Proof: rows of other units are as they were, and so are their kept groups and what they add; the unit itself
             adds to at most most_groups groups, and to each a number within the tally's bounds.
-        Needs: the claim of this module for the relation below; exact sums that do not overflow.
+        Needs: the claim of this module for the relation below; exact sums that do not overflow; for ``single``, that
+            the owner's check saw it hold for this version of the data.
         Ref: Wilson et al. 2020.
     """
 
@@ -145,3 +146,5 @@ class Aggregate:
     groups: tuple[Group, ...]
     tallies: tuple[Tally, ...]
     most_groups: int
+    single: bool = False
+    """Whether each unit is known to have at most one row in the relation, so that there is nothing to bound but it."""

@@ -21,7 +21,7 @@ from hubbub.query.bounds import Interval, bounds_of
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import Expression, literal
 from hubbub.query.functions import call
-from hubbub.query.ops import Aggregate, Measure, Tally
+from hubbub.query.ops import Aggregate, Filter, JoinPublic, Measure, Project, Relation, Scan, Tally
 from hubbub.query.question import Aggregation, Asked, Question
 from hubbub.query.scalars import as_real
 
@@ -79,8 +79,11 @@ def plan(question: Question, policy: Policy, *, epsilon: Real, delta: Real | Non
         raise TooHeavy(f"The answer would have {cells:,} groups; the limit is {policy.limits.max_cells:,}.")
     tallies: list[Tally] = []
     parts = tuple(_part(one, question, policy, tallies) for one in question.asked)
-    most = min(policy.limits.max_groups, max(1, cells)) if question.groups else 1
-    aggregate = Aggregate(input=question.relation, groups=question.groups, tallies=tuple(tallies), most_groups=most)
+    single = one_row_a_unit(question.relation, policy)
+    most = min(policy.limits.max_groups, max(1, cells)) if question.groups and not single else 1
+    aggregate = Aggregate(
+        input=question.relation, groups=question.groups, tallies=tuple(tallies), most_groups=most, single=single
+    )
     sensitivities = [_sensitivity(aggregate, tally, policy) for tally in tallies]
     return Plan(
         question=question,
@@ -92,6 +95,17 @@ def plan(question: Question, policy: Policy, *, epsilon: Real, delta: Real | Non
         mechanisms=_calibrated(sensitivities, policy, asked, slack),
         cells=cells,
     )
+
+
+def one_row_a_unit(relation: Relation, policy: Policy) -> bool:
+    """Whether no unit can have two rows: the owner's check saw one in the table, and no join makes it more."""
+    match relation:
+        case Scan(table=table):
+            return table in policy.enforced
+        case Filter(input=below) | Project(input=below):
+            return one_row_a_unit(below, policy)
+        case JoinPublic(input=below, most=most):
+            return most <= 1 and one_row_a_unit(below, policy)
 
 
 def _sensitivity(aggregate: Aggregate, tally: Tally, policy: Policy) -> Sensitivity:
@@ -115,7 +129,7 @@ def _part(asked: Asked, question: Question, policy: Policy, tallies: list[Tally]
 
     if asked.function is Aggregation.UNITS:
         return Part(count=place(Tally(measure=Measure.UNITS, argument=None)))
-    rows = _most_rows(policy)
+    rows = 1 if one_row_a_unit(question.relation, policy) else _most_rows(policy)
     argument = asked.argument
     counted = argument if argument is not None and argument.kind.nullable else None
     count = Tally(measure=Measure.ROWS, argument=counted, bounds=(0, rows))

@@ -1,4 +1,4 @@
-"""``python -m hubbub.cli``."""
+"""``python -m hubbub``."""
 
 from hubbub.cli.app import main
 

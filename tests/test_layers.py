@@ -14,7 +14,7 @@ FOUNDATION = frozenset({"errors", "parameters"})
 NOISE = FOUNDATION | {"noise"}
 PRIVACY = NOISE | {"privacy"}
 MECHANISMS = PRIVACY | {"mechanisms"}
-MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "meter"}
+MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
 SESSION = ASKED | WORKSHOPS | {"session"}
@@ -33,6 +33,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "secret": MECHANISMS,
     "release": MECHANISMS,
     "purse": MECHANISMS | {"ledger"},
+    "watch": MECHANISMS | {"secret"},
     "meter": MEASURED,
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
@@ -49,7 +50,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 # Optional package → the modules that own it, and may import it when they are imported.
 OWNERS: dict[str, tuple[str, ...]] = {
     "matplotlib": ("report",),
-    "pyarrow": ("engines/arrow",),
+    "pyarrow": ("engines/arrow", "engines/frames"),
     "psycopg": ("engines/postgres", "ledger/postgres"),
     "pyspark": ("engines/spark",),
     "sklearn": ("learn",),

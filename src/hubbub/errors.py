@@ -10,6 +10,7 @@
     ├── MisfitError         mechanism-misfit    a mechanism does not fit what the plan proved
     ├── BudgetExceeded      budget-exceeded     the charge does not fit into what is left
     ├── UnknownAccount      unknown-account     nobody has opened that account
+    ├── WatchOver           watch-over          a watch has found all that it was paid for
     ├── LedgerError         ledger              the ledger cannot vouch for a charge
     │   ├── LedgerUnreachable   ledger-unreachable  gone, moved, locked, or its disk or server fails
     │   ├── LedgerReadOnly      ledger-read-only    nothing can be written to it
@@ -114,6 +115,12 @@ class UnknownAccount(HubbubError, KeyError):
     """Nobody has opened an account of that name."""
 
     code = "unknown-account"
+
+
+class WatchOver(HubbubError):
+    """A watch has given every answer above its threshold that it was paid for; nothing has been read."""
+
+    code = "watch-over"
 
 
 class LedgerError(HubbubError):

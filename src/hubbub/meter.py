@@ -21,12 +21,16 @@ from hubbub.errors import EngineError, ParameterError
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
+from hubbub.mechanisms.sparse_vector import SparseVector
+from hubbub.mechanisms.stream import Stream
+from hubbub.parameters import Real, positive
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.loss import Loss
 from hubbub.privacy.sensitivity import ADDITIVE
 from hubbub.purse import InMemory, OnLedger, Prepaid, Purse
 from hubbub.release import Release
 from hubbub.secret import Secret, opened
+from hubbub.watch import Watch
 
 
 class Meter:
@@ -68,6 +72,21 @@ class Meter:
             grid=grid,
             label=label,
         )
+
+    def watch(self, mechanism: SparseVector, *, account: str, grid: Real = 1, label: str = "watch") -> Watch:
+        """Pay for a whole stream of questions against one threshold, and only then draw what it is compared with.
+
+        Below the threshold any number of Secrets of this account may be asked about; ``mechanism.count`` answers above
+        it were paid for. Threshold and sensitivity count steps of ``grid``, which must be that of every question.
+        """
+        step = positive("grid", grid)
+        if not isinstance(mechanism, SparseVector):
+            raise ParameterError("mechanism", "a SparseVector", type(mechanism).__name__)
+        payment = self._purse.pay(account, mechanism.event, label=label, key=None)
+        # Settled at once: a charge without an answer would let whoever retries draw another noisy threshold.
+        self._purse.keep(payment, "opened")
+        stream = Stream(mechanism)
+        return Watch(stream=stream, account=account, grid=step, entry=payment.entry, opens=self._open)
 
     def _open(self, mechanism: Mechanism, secret: Secret[Any]) -> Any:
         """The one place where a Secret is opened; ``hubbub.testing.replay`` looks on from here."""

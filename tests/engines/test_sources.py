@@ -3,18 +3,21 @@
 import gzip
 import json
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pytest
 
 from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.sources import Sources
-from hubbub.errors import EngineError, PolicyError
+from hubbub.errors import MissingExtra, ParameterError, PolicyError
+from hubbub.policy.build import single_table
 from hubbub.policy.kinds import INT64, Type, integer, of
+from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.types import INTEGERS, OTHERS
 from hubbub.query.expression import Column as Named
 from hubbub.query.ops import Aggregate, Scan
 from tests.engines.evaluating import group, rows_tally, scan, total, units_tally
@@ -97,23 +100,27 @@ def test_a_table_of_a_database(engine: DuckDB, tmp_path: Path) -> None:
     assert [name for name, _ in engine.describe(source)] == ["who", "key", 'it\'s "x"']
 
 
+def relation() -> Any:
+    """A table in memory that needs no package but the engine's."""
+    return duckdb.sql('SELECT * FROM (VALUES (1, 5), (1, 6), (2, 5)) AS t("user", key)')
+
+
 def test_frames_are_written_once_for_their_owner_alone(tmp_path: Path) -> None:
-    frame = {"user": np.array([1, 1, 2]), "key": np.array([5, 6, 5])}
+    frame = relation()
     sources = Sources(str(tmp_path))
     first = sources.origin(Source(format="frame", frame=frame))
     assert first.paths == sources.origin(Source(format="frame", frame=frame)).paths
     (path,) = first.paths
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
     with duckdb.connect() as connection:
-        assert connection.execute(f"SELECT sum(user), sum(key) FROM '{path}'").fetchone() == (4, 16)
-    other = sources.origin(Source(format="frame", frame=dict(frame)))
+        assert connection.execute(f"SELECT sum(\"user\"), sum(key) FROM '{path}'").fetchone() == (4, 16)
+    other = sources.origin(Source(format="frame", frame=relation()))
     assert other.paths != first.paths
 
 
 def test_frames_through_the_engine(engine: DuckDB) -> None:
-    frame = {"user": np.array([1, 1, 2]), "key": np.array([5, 6, 5])}
     columns = (Column(name="user", kind=WHOLE), Column(name="key", kind=WHOLE))
-    declared = Table(name="t", source=Source(format="frame", frame=frame), columns=columns, unit="user")
+    declared = Table(name="t", source=Source(format="frame", frame=relation()), columns=columns, unit="user")
     op = Aggregate(
         input=Scan(table="t", columns=(("t.key", WHOLE),), unit="user"),
         groups=(group(Named("t.key", WHOLE), 5, 6),),
@@ -121,24 +128,64 @@ def test_frames_through_the_engine(engine: DuckDB) -> None:
         most_groups=2,
     )
     assert engine.prepare(op, tables={"t": declared})() == [(2,), (1,)]
-    assert engine.describe(declared.source) == (("user", "BIGINT"), ("key", "BIGINT"))
+    assert engine.describe(declared.source) == (("user", "INTEGER"), ("key", "INTEGER"))
 
 
-def test_a_frame_that_writes_itself(tmp_path: Path) -> None:
-    class Frame:
-        def write_parquet(self, path: str) -> None:
-            Path(path).write_text("mine")
-
-    (path,) = Sources(str(tmp_path)).origin(Source(format="frame", frame=Frame())).paths
-    assert Path(path).read_text() == "mine"
-
-
-@pytest.mark.parametrize("frame", [object(), 5])
+@pytest.mark.parametrize("frame", [None, 5, {"user": [12345]}, {12345}, b"12345", (one for one in [12345])])
 def test_what_is_no_frame(engine: DuckDB, told: list[str], frame: Any) -> None:
     before = len(told)
-    with pytest.raises(EngineError):
+    with pytest.raises(ParameterError, match=r"a table of pandas, polars or pyarrow .*pandas\.DataFrame") as refused:
         engine.describe(Source(format="frame", frame=frame))
-    assert len(told) == before + 1
+    assert "12345" not in str(refused.value)
+    assert len(told) == before
+
+
+def test_a_frame_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    frame = duckdb.sql("SELECT error('12345')")
+    with pytest.raises(duckdb.Error):
+        Sources(str(tmp_path)).origin(Source(format="frame", frame=frame))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_that_frames_need_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("hubbub.engines.arrow", "hubbub.engines.frames"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delattr("hubbub.engines.arrow", raising=False)
+    monkeypatch.delattr("hubbub.engines.frames", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.arrow").touch()
+    for source in (
+        Source(format="frame", frame=Path()),
+        Source(format="arrow", paths=(str(tmp_path / "a.arrow"),)),
+    ):
+        with pytest.raises(MissingExtra, match=r"pip install \"hubbub\[arrow\]\""):
+            Sources(str(tmp_path)).origin(source)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.arrow"]
+
+
+@pytest.mark.parametrize("paths", [[{"user": 12345}], ["a.csv", 12345], [("a.csv", 12345)]])
+def test_a_list_is_a_list_of_paths(paths: Any) -> None:
+    with pytest.raises(ParameterError, match="path must be a path") as refused:
+        source_of(paths)
+    assert "12345" not in str(refused.value)
+
+
+def test_no_type_that_can_be_used_is_missing_throughout(engine: DuckDB) -> None:
+    """The engine has types that it cannot convert: their values would be missing without a word."""
+    samples = {"BOOLEAN": "true", "UUID": "00000000-0000-0000-0000-000000000005"} | dict.fromkeys(INTEGERS, "5")
+    usable = {name: samples.get(name, "2026-01-02" if "DATE" in name or "TIME" in name else "5") for name in OTHERS}
+    usable |= {name: samples[name] for name in INTEGERS} | {"DECIMAL(9,2)": "5", "DECIMAL(9,0)": "5"}
+    usable["ENUM('5')"] = usable.pop("ENUM")
+    listed = ", ".join(
+        f"CAST('{value}' AS {name}) AS \"{place}\"" for place, (name, value) in enumerate(usable.items())
+    )
+    source = Source(format="frame", frame=duckdb.sql(f"SELECT {listed}"))
+    public = single_table(name="t", source=source, schema=engine.describe(source), unit=None)
+    assert len(public.columns) == len(usable) == len(INTEGERS) + len(OTHERS) + 2
+    for column in public.columns:
+        listed_column = scan(public, column.name)
+        found = engine.values(listed_column, Named(column.name, column.kind), tables={"t": public}, most=5)
+        assert len(found) == 1, list(usable)[int(column.name)]
 
 
 def test_public_facts(engine: DuckDB, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from hubbub.mechanisms import (
     Quantile,
     Quantiles,
     RandomizedResponse,
+    SparseVector,
     TopK,
     TruncatedGeometric,
     TruncatedThreshold,
@@ -67,6 +68,7 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "PermuteAndFlip": (PermuteAndFlip, {"epsilon": ONE}),
     "NoisyMax": (NoisyMax, {"epsilon": ONE}),
     "TopK": (TopK, {"epsilon": ONE}),
+    "SparseVector": (SparseVector, {"epsilon": ONE, "threshold": 0}),
     "IntervalExponential": (IntervalExponential, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantile": (Quantile, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantiles": (quantiles, {"epsilon": ONE, "bounds": (0, 1)}),
@@ -96,7 +98,8 @@ POSITIVE = {
     "sensitivity_squared": ["Gaussian", "Gaussian.at_rho"],
 }
 COUNTS = {
-    "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at"],
+    "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at", "SparseVector"],
+    "count": ["SparseVector"],
     "coordinates": ["Laplace", "GridGaussian", "Gaussian.at"],
     "rows": ["Quantile", "Quantiles", "IntervalExponential"],
     "k": ["TopK"],
@@ -156,7 +159,7 @@ def test_probabilities(name: str, parameter: str, bad: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Geometric", "NoisyMax", "LaplaceThreshold", "TruncatedThreshold", "TruncatedGeometric"]
+    "name", ["Geometric", "NoisyMax", "LaplaceThreshold", "TruncatedThreshold", "TruncatedGeometric", "SparseVector"]
 )
 @pytest.mark.parametrize("epsilon", [Fraction(1 << 22), Fraction(1, 1 << 62)])
 def test_scales_that_no_sampler_takes_are_refused_before_the_charge(name: str, epsilon: Fraction) -> None:

@@ -10,6 +10,7 @@ from hubbub.mechanisms.quantiles import Quantiles
 from hubbub.mechanisms.reals import GridGaussian, Laplace
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
+from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.mechanisms.threshold import GaussianThreshold, LaplaceThreshold
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Quantile",
     "Quantiles",
     "RandomizedResponse",
+    "SparseVector",
     "TopK",
     "TruncatedGeometric",
     "TruncatedThreshold",

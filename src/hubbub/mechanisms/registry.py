@@ -6,12 +6,9 @@ finished.
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.interval import IntervalExponential
 from hubbub.mechanisms.keys import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold
@@ -19,43 +16,14 @@ from hubbub.mechanisms.laplace import Geometric, TruncatedGeometric
 from hubbub.mechanisms.quantile import Quantile
 from hubbub.mechanisms.quantiles import Quantiles
 from hubbub.mechanisms.reals import GridGaussian, Laplace
+from hubbub.mechanisms.registry_sparse import sparse
+from hubbub.mechanisms.registry_specimen import TWIN, Specimen, as_items, as_tuple
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.threshold import GaussianThreshold, LaplaceThreshold
 from hubbub.privacy.neighbors import Neighbors
 
-TWIN = Fraction(5, 4)
-
-
-def _same(answer: Any) -> Hashable:
-    key: Hashable = answer
-    return key
-
-
-def _tuple(answers: Any) -> Hashable:
-    return tuple(float(answer) for answer in answers)
-
-
-def _items(shown: Mapping[Hashable, int]) -> Hashable:
-    return tuple(shown.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Specimen:
-    """A calibrated mechanism, its worst neighbours and its dishonest twin."""
-
-    name: str
-    mechanism: Mechanism
-    pair: tuple[Any, Any]
-    twin: Mechanism
-    outputs: tuple[Any, ...]
-    """The whole support, or all of it but a negligible tail."""
-    cell: Callable[[Any], Hashable] = _same
-    """Maps an answer to one of ``outputs``."""
-    large: bool = False
-    """Answers are drawn fast enough for a million of them."""
-    loose: bool = False
-    """No pair this small attains the claim; the twin is then cut further, until its true loss is 1.25 claims."""
+__all__ = ["SPECIMENS", "TWIN", "Specimen"]
 
 
 def _shown(low: int, high: int) -> tuple[Any, ...]:
@@ -196,7 +164,7 @@ def _selecting() -> list[Specimen]:
             pair=((0, 0), (0, 0, 3)),
             twin=_two_quantiles(Fraction(5, 2)),
             outputs=tuple(itertools.product((0.0, 1.0, 2.0, 3.0, 4.0), repeat=2)),
-            cell=_tuple,
+            cell=as_tuple,
             loose=True,
         ),
     ]
@@ -244,7 +212,7 @@ def _key_selecting() -> list[Specimen]:
             pair=unknown,
             twin=LaplaceThreshold(epsilon=one, delta=Fraction(1, 2)),
             outputs=_shown(2, 40),
-            cell=_items,
+            cell=as_items,
         ),
         Specimen(
             name="laplace threshold, shared key",
@@ -252,7 +220,7 @@ def _key_selecting() -> list[Specimen]:
             pair=({"a": 40}, {"a": 41}),
             twin=LaplaceThreshold(epsilon=TWIN, delta=Fraction(1, 10**6)),
             outputs=_shown(2, 75),
-            cell=_items,
+            cell=as_items,
             loose=True,
         ),
         Specimen(
@@ -261,7 +229,7 @@ def _key_selecting() -> list[Specimen]:
             pair=unknown,
             twin=GaussianThreshold(epsilon=one, delta=Fraction(3, 5)),
             outputs=_shown(2, 40),
-            cell=_items,
+            cell=as_items,
             loose=True,
         ),
         Specimen(
@@ -270,7 +238,7 @@ def _key_selecting() -> list[Specimen]:
             pair=unknown,
             twin=TruncatedThreshold(epsilon=one, delta=Fraction(1, 2)),
             outputs=_shown(1, 12),
-            cell=_items,
+            cell=as_items,
         ),
         Specimen(
             name="optimal keys",
@@ -278,7 +246,7 @@ def _key_selecting() -> list[Specimen]:
             pair=unknown,
             twin=OptimalKeys(epsilon=one, delta=TWIN * tenth),
             outputs=((), (("a", 0),)),
-            cell=_items,
+            cell=as_items,
         ),
         Specimen(
             name="weighted gaussian threshold",
@@ -286,10 +254,10 @@ def _key_selecting() -> list[Specimen]:
             pair=({}, {"a": weighted.weight(1)}),
             twin=WeightedGaussianThreshold(epsilon=one, delta=Fraction(2, 5), weight_bits=3),
             outputs=_shown(2, 160),
-            cell=_items,
+            cell=as_items,
             loose=True,
         ),
     ]
 
 
-SPECIMENS: tuple[Specimen, ...] = (*_additive(), *_selecting(), *_responding(), *_key_selecting())
+SPECIMENS: tuple[Specimen, ...] = (*_additive(), *_selecting(), *_responding(), *_key_selecting(), *sparse())

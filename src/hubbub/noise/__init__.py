@@ -18,6 +18,7 @@ from hubbub.noise.discrete import (
     laplace_for_each,
     truncated_laplace,
 )
+from hubbub.noise.rounded import rounded_laplace, rounded_student
 
 __all__ = [
     "bernoulli",
@@ -32,6 +33,8 @@ __all__ = [
     "hypergeometric",
     "laplace_for_each",
     "race",
+    "rounded_laplace",
+    "rounded_student",
     "truncated_laplace",
     "uniform_below",
     "uniform_digits",

@@ -88,10 +88,10 @@ class SystemSource:
         self._local = threading.local()
 
     def _stream(self) -> _Keystream:
-        generation = (_forks, os.getpid())
+        now = generation()
         stream: _Keystream | None = getattr(self._local, "stream", None)
-        if stream is None or stream.generation != generation:
-            stream = self._local.stream = _Keystream(generation)
+        if stream is None or stream.generation != now:
+            stream = self._local.stream = _Keystream(now)
         return stream
 
     def begin(self, kind: str, public: Mapping[str, object]) -> None:
@@ -105,6 +105,11 @@ class SystemSource:
 
     def __reduce__(self) -> NoReturn:
         raise EntropyError("A source of noise cannot be copied or pickled: two copies would draw the same noise.")
+
+
+def generation() -> tuple[int, int]:
+    """What changes in a forked child: forks since the first process, and the process."""
+    return _forks, os.getpid()
 
 
 def words(source: Source, size: int) -> Words:

@@ -24,6 +24,8 @@ class Norm(StrEnum):
     """The largest change of any one score (selection)."""
     ROWS = "rows"
     """How many values of a multiset are added or removed (quantiles)."""
+    LOCAL = "local"
+    """An answer with its local sensitivities by distance in rows: how many rows a unit changes (smooth sensitivity)."""
     UNITS = "units"
     """Counts of units a key: by at most one, on at most so many keys (selection of unknown keys)."""
     WEIGHTS = "weights"
@@ -45,21 +47,27 @@ class Sensitivity:
     l2_squared: Fraction | None = None
     linf: Fraction | None = None
     rows: int | None = None
+    local: int | None = None
+    """An answer with bounds on its local sensitivity at distance, of which a unit changes at most so many rows."""
     weighted: int | None = None
     """A unit holds at most so many keys and gives each of its t keys the weight 1/√t, rounded down."""
     monotone: bool = False
     """Adding a unit moves every score the same way (never true of replacing one)."""
+    rising: bool = False
+    """Adding a unit lowers no score: monotone, and together with other rising values too."""
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2_squared", "linf"):
             value: Real | None = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, positive(name, value))
-        for name in ("l0", "rows", "weighted"):
+        for name in ("l0", "rows", "local", "weighted"):
             count: int | None = getattr(self, name)
             if count is not None:
                 object.__setattr__(self, name, whole(name, count, least=1))
-        if all(getattr(self, name) is None for name in ("l0", "l1", "l2_squared", "linf", "rows", "weighted")):
+        if self.rising:
+            object.__setattr__(self, "monotone", True)
+        if all(getattr(self, name) is None for name in ("l0", "l1", "l2_squared", "linf", "rows", "local", "weighted")):
             raise ParameterError("sensitivity", "bounded in at least one norm", self)
 
     def in_norm(self, norm: Norm) -> Fraction | None:
@@ -79,6 +87,8 @@ class Sensitivity:
                 return _least(self.linf, self.l1)
             case Norm.ROWS:
                 return None if self.rows is None else Fraction(self.rows)
+            case Norm.LOCAL:
+                return None if self.local is None else Fraction(self.local)
             case Norm.UNITS:
                 return Fraction(self.l0) if self.l0 is not None and self.linf is not None and self.linf <= 1 else None
             case Norm.WEIGHTS:

@@ -73,7 +73,7 @@ BANNED = ("random", "numpy.random", "scipy.stats.sampling", "pickle", "marshal",
 
 def layer_of(path: Path, root: Path) -> str:
     first = path.relative_to(root).parts[0].removesuffix(".py")
-    return "hubbub" if first == "__init__" else first
+    return "hubbub" if first in {"__init__", "__main__"} else first
 
 
 def modules(root: Path) -> list[Path]:

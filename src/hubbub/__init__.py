@@ -7,6 +7,21 @@ from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.query.aggregates import (
+    correlation,
+    count,
+    count_distinct,
+    covariance,
+    max,
+    mean,
+    median,
+    min,
+    quantile,
+    stddev,
+    sum,
+    variance,
+)
+from hubbub.query.terms import col, when
 from hubbub.release import Release
 from hubbub.secret import Facts, Secret
 from hubbub.session import Database, open
@@ -25,6 +40,20 @@ __all__ = [
     "Renewal",
     "Secret",
     "Sensitivity",
+    "col",
+    "correlation",
+    "count",
+    "count_distinct",
+    "covariance",
+    "max",
+    "mean",
+    "median",
+    "min",
     "open",
+    "quantile",
     "report",
+    "stddev",
+    "sum",
+    "variance",
+    "when",
 ]

@@ -1,0 +1,162 @@
+"""Questions written in Python, step by step: a frame is SQL that is not finished, and an asking is a whole question.
+
+db.table("stays").where(hb.col("cost") > 0).group_by("ward").agg(n=hb.count(), cost=hb.mean("cost")).answer(epsilon=1)
+
+Both are values: each step makes a new one. Nothing is read, paid or checked before ``explain`` or ``answer``, and there
+the text goes the way of every question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from hubbub.errors import ParameterError
+from hubbub.parameters import Real
+from hubbub.query.answer import Answer
+from hubbub.query.explain import Explanation
+from hubbub.query.terms import Operand, Term, bracketed, col, quoted
+
+
+class Asker(Protocol):
+    """Whoever answers: a database."""
+
+    def sql(self, text: str, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
+        """The answer to a question."""
+
+    def explain(self, text: str, *, epsilon: Real, delta: Real | None = None) -> Explanation:
+        """What it would cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Rows that a question can be asked of."""
+
+    asker: Asker
+    source: str
+    """What stands behind FROM."""
+    name: str
+    conditions: tuple[Term, ...] = ()
+
+    def alias(self, name: str) -> "Frame":
+        """The same rows under another name, for joining a table with itself."""
+        return Frame(asker=self.asker, source=f"{self._whole()} AS {quoted(name)}", name=name)
+
+    def where(self, *conditions: Term) -> "Frame":
+        """The rows for which all conditions are true."""
+        return replace(self, conditions=(*self.conditions, *(_condition(one) for one in conditions)))
+
+    def join(self, other: "Frame | str", *, on: str | Sequence[str] | Term, how: str = "inner") -> "Frame":
+        """Rows of another table beside these: ``on`` names columns that both have, or is a condition."""
+        if how not in {"inner", "left", "full"}:
+            raise ParameterError("how", '"inner", "left" or "full"', how)
+        right = Frame(asker=self.asker, source=quoted(other), name=other) if isinstance(other, str) else other
+        if self.conditions:
+            raise ParameterError("join", "before where, so that it is clear whose columns are meant", self.name)
+        if isinstance(on, Term):
+            said = f"ON {bracketed(on)}"
+        else:
+            names = [on] if isinstance(on, str) else list(on)
+            said = f"USING ({', '.join(quoted(one) for one in names)})"
+        joined = f"{self.source} {how.upper()} JOIN {right._whole()} {said}"
+        return replace(self, source=joined)
+
+    def select(self, *columns: str, **named: Operand) -> "Frame":
+        """New columns, row by row; the unit must be among them if rows are to be anybody's."""
+        shown = [quoted(one) for one in columns]
+        shown += [f"{bracketed(term)} AS {quoted(called)}" for called, term in named.items()]
+        if not shown:
+            raise ParameterError("columns", "at least one", ())
+        text = f"SELECT {', '.join(shown)} FROM {self.source}{self._filter()}"
+        return Frame(asker=self.asker, source=f"({text}) AS {quoted(self.name)}", name=self.name)
+
+    def group_by(self, *columns: str | Term, **named: Operand) -> "Grouped":
+        """A group for each combination of these values."""
+        keys = {one if isinstance(one, str) else one.text: _column(one) for one in columns}
+        return Grouped(frame=self, keys={**keys, **{called: _term(term) for called, term in named.items()}})
+
+    def agg(self, **aggregates: Term) -> "Asking":
+        """Aggregates of all rows together."""
+        return Grouped(frame=self, keys={}).agg(**aggregates)
+
+    def _whole(self) -> str:
+        """As one thing to join with."""
+        if not self.conditions:
+            return self.source
+        return f"(SELECT * FROM {self.source}{self._filter()}) AS {quoted(self.name)}"
+
+    def _filter(self) -> str:
+        return f" WHERE {' AND '.join(bracketed(one) for one in self.conditions)}" if self.conditions else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """Rows in groups."""
+
+    frame: Frame
+    keys: Mapping[str, Term]
+
+    def agg(self, **aggregates: Term) -> "Asking":
+        """What is asked of each group, each under its name."""
+        if not aggregates or not all(isinstance(one, Term) for one in aggregates.values()):
+            raise ParameterError("aggregates", "named terms, such as n=hb.count()", tuple(aggregates))
+        return Asking(grouped=self, aggregates=aggregates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A whole question."""
+
+    grouped: Grouped
+    aggregates: Mapping[str, Term]
+    kept: tuple[Term, ...] = ()
+    order: tuple[str, ...] = ()
+    most: int | None = None
+
+    def having(self, *conditions: Term) -> "Asking":
+        """Only groups whose noisy numbers fulfil this; it costs nothing."""
+        return replace(self, kept=(*self.kept, *(_condition(one) for one in conditions)))
+
+    def order_by(self, *columns: str | Term, descending: bool = False) -> "Asking":
+        """Sorted by columns of the answer."""
+        way = " DESC" if descending else ""
+        return replace(self, order=(*self.order, *(f"{bracketed(_column(one))}{way}" for one in columns)))
+
+    def limit(self, most: int) -> "Asking":
+        """At most so many rows of the answer."""
+        if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+            raise ParameterError("limit", "a whole number from 0 on", most)
+        return replace(self, most=most)
+
+    @property
+    def sql(self) -> str:
+        """The question as SQL: what is read, planned and remembered."""
+        frame, keys = self.grouped.frame, self.grouped.keys
+        shown = [f"{bracketed(term)} AS {quoted(called)}" for called, term in {**keys, **self.aggregates}.items()]
+        parts = [f"SELECT {', '.join(shown)} FROM {frame.source}{frame._filter()}"]
+        parts += [f"GROUP BY {', '.join(bracketed(term) for term in keys.values())}"] if keys else []
+        parts += [f"HAVING {' AND '.join(bracketed(one) for one in self.kept)}"] if self.kept else []
+        parts += [f"ORDER BY {', '.join(self.order)}"] if self.order else []
+        parts += [] if self.most is None else [f"LIMIT {self.most}"]
+        return " ".join(parts)
+
+    def explain(self, *, epsilon: Real, delta: Real | None = None) -> Explanation:
+        """What it would cost and how noisy it would be; free."""
+        return self.grouped.frame.asker.explain(self.sql, epsilon=epsilon, delta=delta)
+
+    def answer(self, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
+        """The answer, with error bars."""
+        return self.grouped.frame.asker.sql(self.sql, epsilon=epsilon, delta=delta, key=key)
+
+
+def _term(operand: Operand) -> Term:
+    return operand if isinstance(operand, Term) else Term(bracketed(operand))
+
+
+def _column(named: str | Term) -> Term:
+    return col(named) if isinstance(named, str) else _term(named)
+
+
+def _condition(condition: object) -> Term:
+    if not isinstance(condition, Term):
+        raise ParameterError("condition", 'a term, such as hb.col("cost") > 0', condition)
+    return condition

@@ -17,7 +17,7 @@ MECHANISMS = PRIVACY | {"mechanisms"}
 MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
-SESSION = ASKED | WORKSHOPS | {"session"}
+SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first"}
 JUDGES = frozenset({"audit", "attack", "anonymity"})
 EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 
@@ -38,6 +38,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
     "session": ASKED | WORKSHOPS,
+    "blocks": ASKED | WORKSHOPS | {"session"},
+    "first": ASKED | WORKSHOPS | {"session"},
     "audit": MECHANISMS,  # it is handed callables
     "attack": frozenset({"errors"}),  # they judge outputs and share no code with what made them
     "anonymity": frozenset({"errors"}),

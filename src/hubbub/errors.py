@@ -258,6 +258,12 @@ class EngineError(HubbubError, RuntimeError):
         super().__init__("The engine could not answer. The charge stands; ask the owner.")
 
 
+class ProgramError(HubbubError, RuntimeError):
+    """A program for sample-and-aggregate cannot be loaded, or not be locked in; no row has been given to it."""
+
+    code = "program"
+
+
 class PolicyError(HubbubError, ValueError):
     """The owner's declarations do not hold together; the sentence names the place."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.errors import EngineError, ParameterError
+from hubbub.errors import AccountingError, EngineError, ParameterError
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
@@ -82,6 +82,10 @@ class Meter:
         step = positive("grid", grid)
         if not isinstance(mechanism, SparseVector):
             raise ParameterError("mechanism", "a SparseVector", type(mechanism).__name__)
+        if isinstance(self._purse, Prepaid):
+            raise AccountingError(
+                "What was paid for in advance is answered as a whole, or drawn again: measure a SparseVector instead."
+            )
         payment = self._purse.pay(account, mechanism.event, label=label, key=None)
         # Settled at once: a charge without an answer would let whoever retries draw another noisy threshold.
         self._purse.keep(payment, "opened")

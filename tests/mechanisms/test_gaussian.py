@@ -221,3 +221,9 @@ def test_by_default_neighbours_differ_by_one() -> None:
     mechanism = Gaussian(sigma=Fraction(3))
     assert mechanism.sensitivity_squared == mechanism.needs.sensitivity == 1
     assert mechanism.event.rho == Fraction(1, 18)
+
+
+def test_sensitivities_are_kept_as_rationals() -> None:
+    mechanism = Gaussian(sigma=Fraction(3), sensitivity_squared=0.1)  # type: ignore[arg-type]
+    assert mechanism.sensitivity_squared == mechanism.needs.sensitivity == Fraction(0.1)
+    assert type(mechanism.sensitivity_squared) is type(mechanism.needs.sensitivity) is Fraction

@@ -114,6 +114,10 @@ class TestOnGrid:
         with pytest.raises(ParameterError):
             on_grid(np.array(["1", "2"]), Fraction(1))
 
+    def test_a_grid_of_three_is_no_power_of_two(self) -> None:
+        """A third above a whole number of 52 bits: as a float it would be a half, and go up."""
+        assert np.asarray(on_grid(np.array([3 * 2.0**51 + 1]), Fraction(3))).tolist() == [1 << 51]
+
     def test_where_the_fast_path_ends(self) -> None:
         for edge in (2.0**52, 2.0**52 - 0.5, 2.0**52 + 1, 2.0**63, -(2.0**63), 2.0**64):
             assert list(np.asarray(on_grid(np.array([edge, 0.5]), Fraction(1)))) == [obvious(edge, Fraction(1)), 1]
@@ -146,6 +150,10 @@ class TestOffGrid:
     def test_edges(self) -> None:
         three = Fraction(3)
         assert off_grid(np.array([MOST // 3]), three).dtype == np.int64
+        for largest in (MOST // 7, -(MOST // 7)):  # 2^63 - 1 is a multiple of 7
+            whole = off_grid(np.array([largest]), Fraction(7))
+            assert (whole.dtype, whole.tolist()) == (np.int64, [7 * largest])
+        assert off_grid(np.array([MOST // 7 + 1]), Fraction(7)).tolist() == [MOST + 7]
         assert off_grid(np.array([MOST // 3 + 1]), three).tolist() == [3 * (MOST // 3 + 1)]
         assert off_grid(np.array([-(MOST // 3) - 1]), three).tolist() == [3 * (-(MOST // 3) - 1)]
         assert off_grid(np.array([], dtype=np.int64), three).shape == (0,)

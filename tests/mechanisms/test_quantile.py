@@ -345,6 +345,7 @@ class TestQuantiles:
         assert replace.error(beta=0.1) == pytest.approx(4 * bound)
 
     def test_room_for_tie_bits(self) -> None:
+        assert many_on_range(epsilon=ONE, bounds=(0, TOP), targets=self.THREE).tie_bits == 20
         assert several(self.THREE, tie_bits=59).tie_bits == 59
         with pytest.raises(ParameterError, match="tie_bits"):
             several(self.THREE, tie_bits=60)

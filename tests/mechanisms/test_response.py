@@ -10,6 +10,7 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import RandomizedResponse
+from hubbub.noise.exact import exactly
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import log_down
 from hubbub.privacy.sensitivity import Norm
@@ -34,7 +35,7 @@ def test_the_law_and_the_claim(epsilon: Fraction, categories: int) -> None:
     assert high - low <= 2
     assert mechanism.event.epsilon == epsilon
     assert mechanism.needs.neighbors is mechanism.event.neighbors is Neighbors.LOCAL
-    assert mechanism.needs.norm is Norm.REPORT
+    assert (mechanism.needs.norm, mechanism.needs.sensitivity) == (Norm.REPORT, ONE)
     assert mechanism.log_mass(0, categories) == mechanism.log_mass(0, -1) == -math.inf
     assert mechanism.log_mass(categories, 0) == mechanism.log_mass(-1, 0) == mechanism.log_mass(0, 0)
 
@@ -48,6 +49,7 @@ def test_two_percent_of_epsilon_are_seen() -> None:
 def test_the_die_of_the_lectures() -> None:
     basic = RandomizedResponse.basic()
     assert basic.truth == Fraction(2, 3)
+    assert basic.honest.bounds(200) == exactly(Fraction(2, 3)).bounds(200)  # e^ε / (e^ε + 1) would be more
     assert math.log(2) <= float(basic.epsilon) <= math.log(2) + 1e-15
     assert basic.epsilon > Fraction(math.log(2)) - Fraction(1, 10**15)
     assert basic.log_mass(1, 1) == pytest.approx(math.log(2 / 3))

@@ -68,6 +68,22 @@ def test_the_threshold_is_the_least_that_is_private(kind: Any, epsilon: Fraction
         assert real(failure) <= shows(mechanism, threshold, keys) * (1 + mpf(10) ** -8)
 
 
+@pytest.mark.parametrize("kind", [LaplaceThreshold, TruncatedThreshold])
+@pytest.mark.parametrize("keys", [1, 3])
+def test_a_delta_that_is_met_exactly_is_enough(kind: Any, keys: int) -> None:
+    mechanism = kind(epsilon=ONE, delta=Fraction(1, 10), keys_per_unit=keys)
+    exact = mechanism.event.failure
+    assert kind(epsilon=ONE, delta=exact, keys_per_unit=keys).threshold == mechanism.threshold
+    less = kind(epsilon=ONE, delta=exact * (1 - Fraction(1, 1 << 60)), keys_per_unit=keys)
+    assert less.threshold == mechanism.threshold + 1
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE])
+def test_the_threshold_is_above_one_unit_however_large_delta_is(kind: Any, epsilon: Fraction) -> None:
+    assert kind(epsilon=epsilon, delta=Fraction(99, 100)).threshold == 2
+
+
 @pytest.mark.parametrize("kind", COUNTING)
 @pytest.mark.parametrize("keys", [1, 2])
 def test_delta_exhaustively_on_small_data(kind: Any, keys: int) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -166,6 +167,19 @@ class TestSettled:
             for gap in (1, near, 3 * near):
                 assert weights.sample(Script([edge - gap]), 1).tolist() == [at]
                 assert weights.sample(Script([edge + gap]), 1).tolist() == [at + 1]
+
+    def test_weights_of_which_nothing_is_known_yet_decide_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Weights 1 and 1/e meet at 0.731: 0.6 is below, 0.8 is above, and in between two equal weights would meet."""
+
+        def vague_at_first(exponent: Fraction, bits: int) -> tuple[int, int]:
+            return exp_minus_bounds(exponent, bits) if bits > 128 else (0, 1 << bits)
+
+        monkeypatch.setattr(sys.modules[_Weights.__module__], "exp_minus_bounds", vague_at_first)
+        weights = _Weights(np.array([0, 1]), ONE, None)
+        for tenths, outcome in ((4, 0), (6, 0), (8, 1)):
+            source = Script([0])
+            assert weights._settle(Uniform(source, (tenths << 64) // 10, 64)) == outcome
+            assert source.left == 0
 
     @given(st.lists(st.integers(0, 20), min_size=1, max_size=6), st.integers(0, TOP), st.integers(0, TOP))
     @settings(max_examples=60)

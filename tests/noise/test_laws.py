@@ -128,12 +128,23 @@ def test_gaussian_tail_rounded_up_is_above_and_close(sigma: Fraction, in_sigmas:
 
 
 def test_gaussian_tail_at_and_below_zero() -> None:
-    for sigma in (Fraction(1), Fraction(10**5)):
+    for sigma in (Fraction(1), Fraction(50), Fraction(10**5)):
+        assert laws.gaussian_tail(-(10**7), sigma) == 1
         assert laws.gaussian_tail_rounded_up(0, sigma) == 1
         assert laws.gaussian_tail_rounded_up(-5, sigma) == 1
         assert laws.gaussian_tail(-2, sigma) == pytest.approx(1 - laws.gaussian_tail(3, sigma))
     assert laws.gaussian_tail(1, Fraction(10**5)) == pytest.approx(0.5, abs=1e-5)
     assert laws.gaussian_tail(10**5, Fraction(10**5)) == pytest.approx(0.158655, abs=1e-5)
+
+
+@pytest.mark.parametrize("sigma", [4097, 10**6])
+@pytest.mark.parametrize("in_sigmas", [0, 1, 4])
+def test_gaussian_tails_beyond_the_sum_are_bounded_by_the_normal_law_one_lower(sigma: int, in_sigmas: int) -> None:
+    """That is what is proven; the normal law half a step lower is closer, and no bound."""
+    k = 1 + in_sigmas * sigma
+    with mp.workdps(30):
+        proven = mp.erfc(mpf(k - 1) / sigma / mp.sqrt(2)) / 2
+        assert proven <= laws.gaussian_tail_rounded_up(k, Fraction(sigma)) <= proven * (1 + mpf(10) ** -8)
 
 
 @pytest.mark.parametrize("in_sigmas", [1, 4, 8])

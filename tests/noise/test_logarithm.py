@@ -90,7 +90,7 @@ def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.Monke
     assert width[1] == width[0] + 1
 
 
-@pytest.mark.parametrize("bits", [64, 200, 640])
+@pytest.mark.parametrize("bits", [15, 64, 200, 640])  # at 15 the first term is 2.67 units: too many to leave out
 def test_stirling_s_series_brackets_by_itself(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every term is rounded down: guard bits would hide that the lower bound makes no room for it."""
     number = 1024
@@ -109,6 +109,17 @@ def test_half_of_a_bound_is_rounded_outward(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(logarithm, "_log_two", lambda wide: (0, 0))
     monkeypatch.setattr(logarithm, "log_bounds", lambda n, wide: (0, 0) if n == 2 else (unit - 1, unit + 1))
     assert logarithm._log_root_two_pi.__wrapped__(64) == (0, 2)
+
+
+@pytest.mark.parametrize("loose", ["two", "pi", "exponent"])
+def test_ln_2_pi_is_as_loose_as_its_parts(loose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ln 2, ln π in units and 80 times ln 2, which takes those units back: each is taken at its outer end."""
+    wide, unit = 64, 1 << 17
+    apart = {"two": (0, 0), "pi": (0, 0), "exponent": (0, 0)} | {loose: (-unit, unit)}
+    monkeypatch.setattr(logarithm, "_log_two", lambda wide: apart["exponent"])
+    monkeypatch.setattr(logarithm, "log_bounds", lambda n, wide: apart["two" if n == 2 else "pi"])
+    times = wide + 16 if loose == "exponent" else 1
+    assert logarithm._log_root_two_pi.__wrapped__(wide) == (-times, times)
 
 
 def test_bernoulli_numbers() -> None:

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mpf
 
 from hubbub.errors import AccountingError, ParameterError
-from hubbub.privacy import compose, delta_of, epsilon_of
+from hubbub.privacy import accountant, compose, delta_of, epsilon_of
 from hubbub.privacy.accountant import Method
 from hubbub.privacy.event import (
     ApproxEvent,
@@ -166,6 +166,14 @@ def test_failure_masses_are_added_beside() -> None:
     assert compose([events[1]], method="pure") == Approx(epsilon=HALF, delta=mass)
     assert epsilon_of([events[1]], delta=0, method="pure") == math.inf
     assert epsilon_of([events[1]], delta=mass, method="pure") == 0.5
+
+
+def test_the_rounding_of_convolutions_adds_up_to_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accountant, "_CONVOLUTION_ERROR", HALF)
+    for count, rounding in ((1, HALF), (2, 1), (3, 1)):
+        loss = compose([RepeatedEvent(event=LaplaceEvent(scale=Fraction(1)), count=count)])
+        assert isinstance(loss, Pld)
+        assert loss.rounding == rounding
 
 
 def test_methods_return_their_currency() -> None:

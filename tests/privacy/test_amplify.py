@@ -73,6 +73,11 @@ def test_bad_numbers_are_refused() -> None:
             amplify.shuffle(epsilon=1, reports=bad, delta=0.1, neighbors=LOCAL)
     with pytest.raises(ParameterError):
         amplify.fixed_size(epsilon=1, size=10, population=9, neighbors=REPLACE)
+    with pytest.raises(ParameterError, match="rate"):
+        amplify.poisson(epsilon=1, rate=1 + MILLIONTH, neighbors=ADD)
+    for mass in (1 + MILLIONTH, -MILLIONTH):  # half of the first would be a probability
+        with pytest.raises(ParameterError, match="delta"):
+            amplify.poisson(epsilon=1, delta=mass, rate=Fraction(1, 2), neighbors=ADD)
     with pytest.raises(ParameterError):
         amplify.shuffle(epsilon=1, reports=9, delta=1, neighbors=LOCAL)
 

@@ -49,6 +49,7 @@ CASES = [
     (Fraction(1, 2), Fraction(2), 1),
     (Fraction(1, 4), Fraction(1, 2), 1),
     (Fraction(1, 50), Fraction(1, 2), 1),
+    (Fraction(1, 20), Fraction(1), 3),  # several whole numbers above the threshold, and all but one without weight
     (Fraction(37, 10), Fraction(1, 100), 2),
     (Fraction(3), Fraction(1, 100), 10),
     (Fraction(100), Fraction(1), 100),
@@ -193,6 +194,8 @@ def test_least_scale_of_a_plan() -> None:
     assert scale < 50
     pure = c.least(plan, target=Pure(epsilon=Fraction(1)))
     assert pure == 50
+    thirds = c.least(plan, target=Pure(epsilon=Fraction(3)))
+    assert Fraction(50, 3) <= thirds <= Fraction(50, 3) * (1 + Fraction(1, 1 << 22))
     sigma = c.least(lambda s: [GaussianEvent(sigma=s)] * 8, target=Zcdp(rho=Fraction(1)), start=Fraction(1, 64))
     assert sigma == 2
     rdp = c.least(lambda s: DiscreteGaussianEvent(sigma=s, dimension=4), target=target, method="rdp", bits=16)

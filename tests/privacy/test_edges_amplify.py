@@ -29,6 +29,32 @@ def test_epsilon_is_rounded_down_to_a_float() -> None:
     assert shown > 0
 
 
+def test_no_chance_is_above_one() -> None:
+    """Beside e^-60 one report alone hides nothing, and room for rounding is added."""
+    assert amplify._hidden_among(np.arange(3), 60.0, 0.0).max() == 1
+    assert amplify.shuffled_delta_rounded_up(Fraction(60), 1, Fraction(0)) == 1
+
+
+def test_no_epsilon_is_above_that_of_one_answer_by_itself() -> None:
+    nearly = 1 - Fraction(1, 1 << 300)
+    for epsilon in (Fraction(1, 10), Fraction(1), Fraction(10, 3)):
+        assert amplify.sampled_epsilon_rounded_up(epsilon, nearly) == epsilon
+
+
+@pytest.mark.parametrize("local", [Fraction(1, 10), Fraction(1, 3), Fraction(3)])
+def test_one_report_alone_is_not_hidden_by_rounding(local: Fraction) -> None:
+    """1/10 lies between two floats: the lower one is not enough."""
+    assert amplify.shuffled_epsilon_rounded_up(local, 1, Fraction(1, 10**9)) == local
+
+
+def test_a_delta_that_is_met_exactly_is_enough() -> None:
+    met = amplify.shuffled_delta_rounded_up(Fraction(1), 100, Fraction(1, 2))
+    assert 0 < met < 1
+    assert amplify.shuffled_epsilon_rounded_up(Fraction(1), 100, met) <= Fraction(1, 2)
+    less = met * (1 - Fraction(1, 1 << 40))
+    assert amplify.shuffled_epsilon_rounded_up(Fraction(1), 100, less) > Fraction(1, 2)
+
+
 class Watched:
     """scipy's binomial law, which remembers the chances it was asked about, and may have a dent."""
 

@@ -21,6 +21,7 @@ from hubbub.privacy.event import (
     GroupOfTwoEvent,
     LaplaceEvent,
     PureEvent,
+    RandomizedResponseEvent,
     RepeatedEvent,
     ShuffledEvent,
     event_from_json,
@@ -28,6 +29,7 @@ from hubbub.privacy.event import (
 from hubbub.privacy.filter import Spent, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Pld, Pure, Rdp, Zcdp
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.rounding import log_up
 from tests.privacy.exact import discrete_gaussian, hockey_stick, real, within
 
 ONE, HALF, MILLIONTH = Fraction(1), Fraction(1, 2), Fraction(1, 10**6)
@@ -85,6 +87,30 @@ def test_rates_are_rounded_up() -> None:
     for rate in (Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(1, 7)):
         used = Fraction(distribution._options(rate)["sampling_prob"])
         assert rate < used < rate * (1 + Fraction(1, 1 << 51))
+
+
+def test_the_share_of_a_response_that_is_kept_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At ε = ln 2 and five categories it is a half; at a hair more it is a hair more, and so must the float be."""
+    kept: list[float] = []
+
+    class Binary:
+        def compute_mixture(self, nothing: object, share: float) -> None:
+            kept.append(share)
+
+    monkeypatch.setattr(distribution, "_binary", lambda epsilon: Binary())
+    bound = log_up(Fraction(2)) + Fraction(1, 1 << 80)
+    distribution._k_ary(RandomizedResponseEvent(bound=bound, categories=5))
+    assert kept == [math.nextafter(0.5, 1)]
+
+
+def test_the_widest_discrete_gaussian_that_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "dp_accounting.pld.privacy_loss_distribution.from_discrete_gaussian_mechanism", lambda sigma, *_, **__: sigma
+    )
+    widest = Fraction(1 << 16)
+    assert distribution._discrete_gaussian(DiscreteGaussianEvent(sigma=widest), Fraction(1)) == 1 << 16
+    with pytest.raises(AccountingError, match="use rdp or zcdp"):
+        distribution._discrete_gaussian(DiscreteGaussianEvent(sigma=widest + Fraction(1, 1 << 60)), Fraction(1))
 
 
 @pytest.mark.parametrize("dimension", [None, 1, 3])

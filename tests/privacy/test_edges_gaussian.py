@@ -66,6 +66,11 @@ def test_the_sum_and_the_integral_agree_where_the_threshold_is_zero() -> None:
     assert exact < _integrated(sigma, shift, Fraction(0), epsilon) < exact * (1 + Fraction(1, 10**7))
 
 
+def test_the_least_excess_over_the_threshold_is_not_nothing() -> None:
+    """No other noise has a weight that floats can see: were 10^-400 rounded down, δ would be 0."""
+    assert _summed(Fraction(1, 100), 1, 1 - Fraction(1, 10**400), ONE) > 0
+
+
 def test_a_hopeless_shift_is_not_summed() -> None:
     assert delta_rounded_up(ONE, ONE, 10**18) == 1
     assert delta_rounded_up(Fraction(8192), ONE, 10**18) == 1
@@ -103,6 +108,16 @@ def test_the_spread_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for square in (2, 3, 5, 7, 10):
         vector_delta_rounded_up.__wrapped__(Fraction(3), ONE, Fraction(square), 2)
         assert Fraction(square, 8) <= seen[-1] ** 2 <= Fraction(square, 8) * (1 + Fraction(1, 1 << 60))
+
+
+def test_what_rounding_by_chance_leaves_over_is_charged_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fine_gaussian, "continuous_delta_rounded_up", lambda spread, epsilon: ONE / 3)
+    with mp.workdps(60):
+        for sigma in (Fraction(3), Fraction(7, 2), Fraction(11)):
+            blur = fine_gaussian._blur(sigma, ONE, 2)
+            extra = fine_gaussian._extra_rounded_up(sigma, blur, 2)
+            found = 3 * real(vector_delta_rounded_up.__wrapped__(sigma, ONE, Fraction(2), 2))
+            assert 1 < mp.exp(real(extra)) <= found <= mp.exp(real(extra)) * (1 + mpf(2) ** -50)
 
 
 def test_a_hopeless_vector_loses_all_and_no_more() -> None:

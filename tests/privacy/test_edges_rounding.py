@@ -92,7 +92,7 @@ def test_no_loss_costs_nothing_however_small_delta_is() -> None:
     assert convert.delta_of_rho_rounded_up(Fraction(0), Fraction(1)) == 0
 
 
-@pytest.mark.parametrize("order", [1.125, 2.0, 16.0, 1024.0])
+@pytest.mark.parametrize("order", [1 + 2.0**-30, 1.125, 2.0, 16.0, 1024.0])
 def test_curves_are_converted_with_room_for_float_errors(order: float) -> None:
     orders, a = np.array([order]), mpf(order)
     for value in (0.0, 0.75, 40.0):
@@ -215,6 +215,12 @@ def test_thirds_are_not_short_and_dyadics_are() -> None:
 def test_shortening_keeps_all_its_bits(bits: int) -> None:
     for value in (Fraction(10**90 + 1, 10**90), Fraction(2, 3), Fraction(4, 3), Fraction(1, 1000), Fraction(10**40, 7)):
         assert r.short_up(value, bits=bits) - r.short_down(value, bits=bits) <= value / (1 << (bits - 2))
+
+
+@pytest.mark.parametrize("x", [Fraction(4000, 3), Fraction(-4000, 3), Fraction(19_999, 7), Fraction(-11_999, 7)])
+def test_the_argument_is_divided_out_in_the_direction_of_the_name(x: Fraction) -> None:
+    """Its last of eighty digits is worth more in e^x than all that is cut off at 256 bits."""
+    assert real(r.exp_down(x, bits=256)) < mp.exp(real(x)) < real(r.exp_up(x, bits=256))
 
 
 def test_exponentials_and_logarithms_are_strictly_on_their_side() -> None:

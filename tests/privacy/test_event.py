@@ -33,6 +33,7 @@ from hubbub.privacy.event import (
     event_from_json,
 )
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.record import registered
 
 HALF, MILLIONTH = Fraction(1, 2), Fraction(1, 10**6)
 REPLACE, LOCAL = Neighbors.REPLACE_ONE, Neighbors.LOCAL
@@ -158,6 +159,12 @@ def test_claims_agree_with_each_other(event: Event) -> None:
         assert (curve <= float(event.epsilon) * (1 + 1e-15)).all()
 
 
+def test_an_event_is_registered_once() -> None:
+    for kind in (LaplaceEvent, GaussianEvent):
+        with pytest.raises(EventError, match="defined twice"):
+            registered(kind)
+
+
 def test_figures_of_single_laws() -> None:
     assert LaplaceEvent(scale=Fraction(4), sensitivity=Fraction(3)).epsilon == Fraction(3, 4)
     assert DiscreteLaplaceEvent(scale=Fraction(4), sensitivity=3).epsilon == Fraction(3, 4)
@@ -187,6 +194,7 @@ def test_sequences_add_and_repetitions_multiply() -> None:
     assert mixed.epsilon is None
     assert mixed.rho == PureEvent(bound=HALF).rho + HALF
     assert RepeatedEvent(event=ApproxEvent(bound=HALF, failure=HALF), count=3).failure == 1
+    assert ComposedEvent(events=(ApproxEvent(bound=HALF, failure=HALF),) * 3).failure == 1
     assert WithFailure(event=GaussianEvent(sigma=Fraction(1)), failure=MILLIONTH).rho == HALF
 
 
@@ -203,6 +211,20 @@ class Unproven(Event):
     @property
     def rho(self) -> Fraction | None:
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlyPure(Unproven):
+    """An answer of which an ε is proven, and no curve."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        return HALF
+
+
+def test_no_curve_is_above_epsilon() -> None:
+    assert Unproven().rdp([2.0, 1e9]).tolist() == [math.inf, math.inf]
+    assert OnlyPure().rdp([2.0, 1e9]).tolist() == [0.5, 0.5]
 
 
 def test_what_is_not_proven_once_is_not_proven_many_times() -> None:
@@ -254,6 +276,18 @@ def test_fixed_size_sampling() -> None:
     for size in sizes:
         with pytest.raises(ParameterError):
             FixedSizeSampledEvent(event=PureEvent(bound=HALF, neighbors=REPLACE), size=size, population=30)
+
+
+def test_a_group_of_two_moves_a_shift_law_twice_as_far() -> None:
+    wide = Fraction(5)
+    shifts: list[Callable[[int], Event]] = [
+        lambda shift: LaplaceEvent(scale=wide, sensitivity=Fraction(shift)),
+        lambda shift: GaussianEvent(sigma=wide, sensitivity=Fraction(shift)),
+        lambda shift: DiscreteLaplaceEvent(scale=wide, sensitivity=shift),
+        lambda shift: DiscreteGaussianEvent(sigma=wide, sensitivity_squared=Fraction(shift**2)),
+    ]
+    for moved in shifts:
+        assert moved(3).doubled() == moved(6)
 
 
 def test_groups_of_two() -> None:

@@ -84,6 +84,10 @@ def test_the_least_n_is_exact_at_the_border() -> None:
     n = sample_size(alpha=2.0**-8, epsilon=1)
     assert n * n >= 2 * 2**16 > (n - 1) ** 2
     assert sample_size(alpha=1, epsilon=2) == 1
+    assert sample_size(alpha=Fraction(756, 1000), epsilon=1) == 2  # 2 / alpha² is 3.4994
+    assert sample_size(alpha=Fraction(707, 1000), epsilon=1) == 3  # 2 / alpha² is 4.0012
+    many = sample_size(alpha=1, epsilon=Fraction(1, 10**40), method="randomized-response")
+    assert 10**80 - 1 <= many <= 10**80 + (10**80 >> 100)
     assert sample_size(alpha=10, epsilon=900, method="randomized-response") == 1
     assert sample_size(alpha=1, epsilon=10**3000, method="randomized-response") == 1
     for n, alpha in ((600, log_up(Fraction(20)) / 600), (601, log_down(Fraction(20)) / 600)):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import AccountingError, BudgetExceeded, ParameterError
 from hubbub.privacy import convert
+from hubbub.privacy.budget import Budget
 from hubbub.privacy.event import (
     ApproxEvent,
     BoundedRangeEvent,
@@ -42,6 +43,24 @@ def test_the_budget_picks_the_filter() -> None:
     assert filter_for(epsilon=1, neighbors=Neighbors.LOCAL).neighbors is Neighbors.LOCAL
     assert filter_for(epsilon=1).budget == Pure(epsilon=ONE)
     assert filter_for(epsilon=1, delta=MILLIONTH).budget == Approx(epsilon=ONE, delta=MILLIONTH)
+
+
+def test_budgets_are_rational_and_checked() -> None:
+    budget = Budget(epsilon=0.1, delta=0.25)  # type: ignore[arg-type]
+    assert (budget.epsilon, budget.delta, budget.neighbors) == (Fraction(0.1), Fraction(1, 4), Neighbors.ADD_REMOVE)
+    assert type(budget.epsilon) is type(budget.delta) is Fraction
+    assert isinstance(budget.filter, ZcdpFilter)
+    assert isinstance(Budget(epsilon=ONE, neighbors=Neighbors.LOCAL).filter, PureFilter)
+    wrong: list[dict[str, Any]] = [
+        {"epsilon": 0},
+        {"epsilon": math.inf},
+        {"epsilon": ONE, "delta": 1},
+        {"epsilon": ONE, "delta": -MILLIONTH},
+        {"epsilon": ONE, "neighbors": "add-remove"},
+    ]
+    for bad in wrong:
+        with pytest.raises(ParameterError, match=list(bad)[-1]):
+            Budget(**bad)
 
 
 def test_units_are_the_documented_ones_and_caps_round_down() -> None:

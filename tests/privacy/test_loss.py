@@ -171,6 +171,7 @@ def test_a_distribution_is_read_with_its_failure_and_rounding() -> None:
     assert plain.delta_at(3) == plain.delta_at(5) == Fraction(1, 8)
     assert plain.epsilon_at(Fraction(3, 8)) == 0
     assert plain.epsilon_at(Fraction(37, 100)) == 2
+    assert plain.epsilon_at(Fraction(3, 8) - Fraction(1, 1 << 100)) == 2  # a quarter is not left of it
     for delta in (Fraction(1, 4), Fraction(1, 8), Fraction(0)):
         with pytest.raises(AccountingError):
             plain.epsilon_at(delta)

@@ -20,6 +20,11 @@ def test_bad_bounds_are_refused() -> None:
             Sensitivity(**dict.fromkeys([name], cast(Any, 0)))
 
 
+def test_scores_move_either_way_unless_it_is_said() -> None:
+    assert not Sensitivity(linf=Fraction(1)).monotone
+    assert Sensitivity(linf=Fraction(1), monotone=True).monotone
+
+
 def test_bounds_are_taken_exactly() -> None:
     for name in ("l1", "l2_squared", "linf"):
         bound = getattr(Sensitivity(**dict.fromkeys([name], cast(Any, 0.1))), name)

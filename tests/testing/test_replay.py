@@ -16,12 +16,15 @@ from hubbub.mechanisms import (
     Geometric,
     LaplaceThreshold,
     OptimalKeys,
+    PerGroup,
     Quantile,
     Quantiles,
     TruncatedThreshold,
 )
+from hubbub.mechanisms.bins import Bins
 from hubbub.mechanisms.threshold import KeySelection
 from hubbub.testing import Trace, differences, replayed, trace
+from hubbub.testing.replay import Measurement, distance
 
 ACCOUNTS = {"town": hb.Budget(epsilon=Fraction(10), delta=Fraction(1, 100))}
 ONE = hb.Sensitivity(l0=1, linf=Fraction(1))
@@ -191,3 +194,21 @@ def test_replace_one_counts_a_replacement_once() -> None:
     assert differences(*sides) == []
     assert isinstance(sides[0], Trace)
     assert sides[0].outcome == "answered"
+
+
+def test_one_mechanism_for_every_group_is_held_to_its_groups_and_rows() -> None:
+    """Two groups may move by two rows each: a third group, or a third row, is seen."""
+    own = Quantile(epsilon=Fraction(1), bounds=(Fraction(0), Fraction(9)), grid=Fraction(1), rows=2)
+    mechanism = PerGroup(mechanism=own, groups=2)
+    facts = hb.Facts(account="people", sensitivity=hb.Sensitivity(l0=2, rows=2), grid=None)
+
+    def measured(*groups: list[tuple[int, int]]) -> Measurement:
+        value = tuple(Bins.of(one) for one in groups)
+        return Measurement(mechanism=mechanism, facts=facts, event=mechanism.event, value=value)
+
+    base = measured([(1, 3)], [(2, 1)], [])
+    assert distance(base, base) == 0
+    assert distance(base, measured([(1, 1)], [(2, 1), (9, 2)], [])) == 2
+    assert distance(base, measured([(1, 3)], [(2, 1), (9, 3)], [])) == 3
+    assert distance(base, measured([(1, 4)], [(2, 2)], [(0, 1)])) > 1000
+    assert distance(base, measured([(1, 3)], [(2, 1)])) > 1000

@@ -1,7 +1,7 @@
 """The optimal ways to show unknown keys, the weighted one for units with many keys, and the choice between them."""
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -205,7 +205,8 @@ class WeightedGaussianThreshold(KeySelection):
     answer.
 
     Privacy:
-        Claim: (epsilon, delta/2)-DP and its zCDP on shared keys, outside a failure mass of at most delta/2.
+        Claim: (epsilon, delta/2)-DP and its zCDP on shared keys, outside a failure mass of at most delta/2; with rho,
+            rho-zCDP in place of the former.
         Proof: t·⌊2^b/√t⌋² <= 2^2b for every t, so the L2 sensitivity is at most 1 in weights. A unit with t new keys
             shows one with chance at most 1 - (1 - P(w_t + N >= T))^t; T covers the greatest of these over t = 1 … cap.
         Needs: weights from ``weigh`` (the norm alone does not bound new keys); noise.discrete_gaussian draws exactly.
@@ -216,6 +217,8 @@ class WeightedGaussianThreshold(KeySelection):
     def needs(self) -> Needs:
         return Needs(norm=Norm.WEIGHTS, sensitivity=Fraction(self.keys_per_unit), neighbors=Neighbors.ADD_REMOVE)
 
+    rho: Fraction | None = None
+    """The zCDP of shared keys, for accounts that count in it; None: the least noise for (epsilon, delta/2)."""
     weight_bits: int = 20
     """Weights are whole steps of 2^-weight_bits."""
     inner: Gaussian = field(init=False, repr=False)
@@ -242,15 +245,29 @@ class WeightedGaussianThreshold(KeySelection):
     def _calibrate(self) -> int:
         whole("weight_bits", self.weight_bits, least=1, most=30)
         squared = Fraction(1 << 2 * self.weight_bits)
-        sigma = calibrate.gaussian_sigma_vector(
-            epsilon=self.epsilon, delta=self.delta / 2, sensitivity_squared=squared, coordinates=self.keys_per_unit
+        sigma = (
+            calibrate.gaussian_sigma_vector(
+                epsilon=self.epsilon, delta=self.delta / 2, sensitivity_squared=squared, coordinates=self.keys_per_unit
+            )
+            if self.rho is None
+            else calibrate.gaussian_sigma_zcdp(rho=self.rho, sensitivity_squared=squared)
         )
         settle(self, inner=Gaussian(sigma=sigma, sensitivity_squared=squared))
-        low, high = 0, math.ceil(40 * sigma) + (1 << self.weight_bits)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._failure(middle, sigma) <= self.delta / 2 else (middle, high)
-        return high
+        half = self.delta / 2
+        guess = _first(lambda t: self._about(t, sigma) <= half, 0, math.ceil(40 * sigma) + (1 << self.weight_bits))
+        low, high, step = guess - 1, guess, 1
+        while self._failure(high, sigma) > half:
+            low, high, step = high, high + step, 2 * step
+        while low > 0 and self._failure(low, sigma) <= half:
+            low, high, step = max(0, low - step), low, 2 * step
+        return _first(lambda t: self._failure(t, sigma) <= half, low, high)
+
+    def _about(self, threshold: int, sigma: Fraction) -> float:
+        """The failure mass in floats: where to look for the threshold."""
+        tails = [
+            laws.gaussian_tail_rounded_up(threshold - self.weight(t), sigma) for t in range(1, self.keys_per_unit + 1)
+        ]
+        return max(-math.expm1(t * math.log1p(-min(tail, 1 - 2.0**-53))) for t, tail in enumerate(tails, start=1))
 
     def _failure(self, threshold: int, sigma: Fraction) -> Fraction:
         return max(
@@ -273,6 +290,14 @@ class WeightedGaussianThreshold(KeySelection):
     def error(self, *, beta: float) -> float:
         exact = 2 * float(between("beta", beta, 0, 0.5, low_open=True, high_open=True))
         return (self.threshold + laws.gaussian_quantile(exact, self.inner.sigma)) / self.weight(self.keys_per_unit)
+
+
+def _first(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The least whole number above ``low`` that is enough; ``high`` is."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def select_keys(*, epsilon: Real, delta: Real, keys_per_unit: int = 1, counts: bool = True) -> KeySelection:

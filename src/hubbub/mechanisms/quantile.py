@@ -2,7 +2,8 @@
 
 A candidate o is scored by how far the wanted rank is from the ranks that o may claim, [#{x < o}, #{x <= o}]. Between
 two data points the score is constant, so a range of any size is sampled exactly in O(n log n): values and gaps are the
-pieces, their widths in grid steps the counts of ``noise.choice``.
+pieces, their widths in grid steps the counts of ``noise.choice``. Values that are counted already (``Bins``, whole
+steps of the range) take time for each different value, however many there are.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
+from hubbub.mechanisms.bins import Bins, binned
 from hubbub.mechanisms.integers import off_grid
 from hubbub.mechanisms.pieces import Pieces
 from hubbub.noise.exact import log2_floor
@@ -73,6 +75,10 @@ class OnRange:
         scaled = np.floor((clamped - float(low)) / float(self.step) + 0.5)
         return np.sort(np.clip(scaled, 0, top).astype(np.int64))
 
+    def counted(self, values: "Values") -> Bins:
+        """Values as whole steps above the lower bound, clamped, each step with how often it is there."""
+        return values.within(self.top) if isinstance(values, Bins) else binned(self.steps(values))
+
     def value_of(self, step: int | Array) -> Any:
         """Whole steps back to values."""
         if not isinstance(step, int) and max(-self.bounds[0], self.bounds[1]) >= 1 << 62:
@@ -123,17 +129,18 @@ class Quantile(OnRange):
     def event(self) -> BoundedRangeEvent:
         return BoundedRangeEvent(range=self.epsilon, neighbors=self.neighbors)
 
-    def draw(self, value: Sequence[Any] | Array) -> Any:
+    def draw(self, value: "Values") -> Any:
         return self.value_of(self._pieces(value).choose(self._rate_of_levels))
 
-    def repeat(self, value: Sequence[Any] | Array, *, times: int) -> Array:
+    def repeat(self, value: "Values", *, times: int) -> Array:
         return np.asarray(self.value_of(self._pieces(value).choose_many(self._rate_of_levels, times)))
 
-    def log_mass(self, value: Sequence[Any] | Array, output: Real) -> float:
+    def log_mass(self, value: "Values", output: Real) -> float:
         return self._pieces(value).log_mass(self._rate_of_levels, self.step_of(output))
 
-    def _pieces(self, value: Sequence[Any] | Array) -> Pieces:
-        return quantile_pieces(self.steps(value), self.q, 0, self.top)
+    def _pieces(self, value: "Values") -> Pieces:
+        held = self.counted(value)
+        return pieces_about(held, self.q.numerator * len(held), self.q.denominator, (0, self.top))
 
     @property
     def _rate_of_levels(self) -> Fraction:
@@ -143,13 +150,21 @@ class Quantile(OnRange):
         return math.log((self.top + 1) / float(probability("beta", beta))) / float(self.rate)
 
 
+Values = Sequence[Any] | Array | Bins
+"""What a quantile is asked of: numbers, or whole steps of the range that were counted already."""
+
+
 def quantile_pieces(steps: Array, q: Fraction, low: int, high: int) -> Pieces:
     """Where the score of the q-quantile is constant on low … high; levels are rank errors times q's denominator."""
-    values, counts = np.unique(steps, return_counts=True)
+    return pieces_about(binned(steps), q.numerator * len(steps), q.denominator, (low, high))
+
+
+def pieces_about(held: Bins, wanted: int, denominator: int, ends: tuple[int, int]) -> Pieces:
+    """Where the distance to the rank wanted / denominator is constant; levels are distances times the denominator."""
+    (low, high), values, counts = ends, held.steps, held.counts
     at_most = np.cumsum(counts)
-    wanted = q.numerator * len(steps)
-    on_value = np.maximum(np.maximum(q.denominator * (at_most - counts) - wanted, wanted - q.denominator * at_most), 0)
-    between = np.abs(q.denominator * np.concatenate([[0], at_most]) - wanted)
+    on_value = np.maximum(np.maximum(denominator * (at_most - counts) - wanted, wanted - denominator * at_most), 0)
+    between = np.abs(denominator * np.concatenate([[0], at_most]) - wanted)
     gap_starts = np.concatenate([[low], values + 1])
     gap_widths = np.concatenate([values, [high + 1]]) - gap_starts
     return Pieces(

@@ -1,7 +1,7 @@
 """Many quantiles from one budget."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -12,8 +12,9 @@ import numpy as np
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
+from hubbub.mechanisms.bins import Bins
 from hubbub.mechanisms.pieces import Pieces
-from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, quantile_pieces
+from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, Values, quantile_pieces
 from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent, Event, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
@@ -100,8 +101,8 @@ class Quantiles(OnRange):
         moved = 2 * max(q, 1 - q) if self.neighbors is Neighbors.ADD_REMOVE else 4 * max(q, 1 - q)
         return self.epsilon / (self.levels * moved * self.rows)
 
-    def draw(self, value: Sequence[Any] | Array) -> Array:
-        steps = self.steps(value)
+    def draw(self, value: Values) -> Array:
+        steps = self._each(value)
         if self.tie_bits:
             steps = np.sort((steps << self.tie_bits) | noise.uniform_digits(len(steps), self.tie_bits))
         out = np.zeros(len(self.targets), dtype=np.int64)
@@ -112,6 +113,10 @@ class Quantiles(OnRange):
 
         self._read_off(out, self._divide(steps, choose))
         return np.asarray(self.value_of(out >> self.tie_bits))
+
+    def _each(self, value: Values) -> Array:
+        """Sorted steps, value by value: ties are told apart by digits that each value draws for itself."""
+        return value.within(self.top).each() if isinstance(value, Bins) else self.steps(value)
 
     def _divide(self, steps: Array, choose: Callable[[_Part, Fraction], int]) -> list[_Part]:
         """Walk the tree of questions: ``choose`` answers each, and its answer divides the values for the next two.
@@ -164,11 +169,11 @@ class Quantiles(OnRange):
         below = _Part(part.steps[:cut], part.first, part.middle, (low, wanted), (part.ends[0], answer), depth)
         return [side for side in (above, below) if side.first < side.last]
 
-    def repeat(self, value: Sequence[Any] | Array, *, times: int) -> list[tuple[Any, ...]]:
+    def repeat(self, value: Values, *, times: int) -> list[tuple[Any, ...]]:
         if self.tie_bits or self.about is not None:
             return [tuple(self.draw(value).tolist()) for _ in range(times)]
         out = np.zeros((times, len(self.targets)), dtype=np.int64)
-        self._fill(out, self._whole(self.steps(value)))
+        self._fill(out, self._whole(self._each(value)))
         return [tuple(row) for row in np.asarray(self.value_of(out)).tolist()]
 
     def _fill(self, out: Array, part: _Part) -> None:
@@ -182,7 +187,7 @@ class Quantiles(OnRange):
                 self._fill(rows, side)
             out[drawn == answer] = rows
 
-    def log_mass(self, value: Sequence[Any] | Array, output: tuple[Real, ...]) -> float:
+    def log_mass(self, value: Values, output: tuple[Real, ...]) -> float:
         """Exact without ``tie_bits``; with them the law is a mixture over the random digits, and is not computed."""
         if self.tie_bits:
             raise ParameterError("tie_bits", "0 for an exact mass", self.tie_bits)
@@ -194,7 +199,7 @@ class Quantiles(OnRange):
             return answers[part.middle]
 
         expected = np.array(answers, dtype=np.int64)
-        self._read_off(expected, self._divide(self.steps(value), choose))
+        self._read_off(expected, self._divide(self._each(value), choose))
         return sum(masses) if expected.tolist() == answers else -math.inf
 
     def error(self, *, beta: float) -> float:

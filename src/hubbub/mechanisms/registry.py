@@ -16,6 +16,9 @@ from hubbub.mechanisms.laplace import Geometric, TruncatedGeometric
 from hubbub.mechanisms.quantile import Quantile
 from hubbub.mechanisms.quantiles import Quantiles
 from hubbub.mechanisms.reals import GridGaussian, Laplace
+from hubbub.mechanisms.registry_blocks import BLOCKS
+from hubbub.mechanisms.registry_distance import SPECIMENS as AT_A_DISTANCE
+from hubbub.mechanisms.registry_grouped import SPECIMENS as GROUPED
 from hubbub.mechanisms.registry_sparse import sparse
 from hubbub.mechanisms.registry_specimen import TWIN, Specimen, as_items, as_tuple
 from hubbub.mechanisms.response import RandomizedResponse
@@ -260,4 +263,13 @@ def _key_selecting() -> list[Specimen]:
     ]
 
 
-SPECIMENS: tuple[Specimen, ...] = (*_additive(), *_selecting(), *_responding(), *_key_selecting(), *sparse())
+SPECIMENS: tuple[Specimen, ...] = (
+    *_additive(),
+    *_selecting(),
+    *_responding(),
+    *_key_selecting(),
+    *sparse(),
+    *AT_A_DISTANCE,
+    *GROUPED,
+    *BLOCKS,
+)

@@ -146,7 +146,8 @@ class LaplaceThreshold(KeySelection):
     def _calibrate(self) -> int:
         noise.discrete.check_scale("keys_per_unit / epsilon", self.scale)
         each = float(self.delta) / self.keys_per_unit
-        guess = max(2, 1 + math.floor(float(self.scale) * -math.log(each)) - 2)
+        passing = each * (1 + math.exp(-float(1 / self.scale)))
+        guess = max(2, 1 + math.floor(float(self.scale) * -math.log(passing)) - 2)
         return least_threshold(lambda t: any_of(self._passes(t), self.keys_per_unit) <= self.delta, guess)
 
     def _passes(self, threshold: int) -> Fraction:
@@ -169,13 +170,16 @@ class GaussianThreshold(KeySelection):
     """Discrete Gaussian noise on the counts: less noise than Laplace when a unit holds many keys.
 
     Privacy:
-        Claim: (epsilon, delta/2)-DP and its zCDP on shared keys, outside a failure mass of at most delta/2.
+        Claim: (epsilon, delta/2)-DP and its zCDP on shared keys, outside a failure mass of at most delta/2; with rho,
+            rho-zCDP in place of the former.
         Proof: on keys that both neighbours hold it is Gaussian with L2² sensitivity keys_per_unit. New keys as in
             LaplaceThreshold, with an upper bound on the discrete Gaussian's tail.
         Needs: counts of distinct units after the cut; noise.discrete_gaussian draws exactly.
         Ref: Google's differential privacy libraries, delta for thresholding (2020); Canonne, Kamath, Steinke 2020.
     """
 
+    rho: Fraction | None = None
+    """The zCDP of shared keys, for accounts that count in it; None: the least noise for (epsilon, delta/2)."""
     inner: Gaussian = field(init=False, repr=False)
     """The mechanism on shared keys."""
 
@@ -184,7 +188,11 @@ class GaussianThreshold(KeySelection):
         return WithFailure(event=self.inner.event, failure=self._failure(self.threshold, self.inner.sigma))
 
     def _calibrate(self) -> int:
-        inner = Gaussian.at(epsilon=self.epsilon, delta=self.delta / 2, coordinates=self.keys_per_unit)
+        inner = (
+            Gaussian.at(epsilon=self.epsilon, delta=self.delta / 2, coordinates=self.keys_per_unit)
+            if self.rho is None
+            else Gaussian.at_rho(rho=self.rho, sensitivity_squared=self.keys_per_unit)
+        )
         settle(self, inner=inner)
         sigma = inner.sigma
         each = float(self.delta) / 2 / self.keys_per_unit

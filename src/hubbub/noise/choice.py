@@ -113,7 +113,6 @@ class _Weights:
         at = np.minimum(np.searchsorted(self.running, target, side="right"), len(self.running) - 1)
         near = np.abs(self.running[at] - target) <= self.allowance
         near |= (at > 0) & (np.abs(self.running[at - 1] - target) <= self.allowance)
-        near |= target <= self.allowance
         for index in np.flatnonzero(near):
             at[index] = self._settle(Uniform(source, int(drawn[index]), WORD))
         chosen: Integers = at.astype(np.int64)

@@ -124,7 +124,7 @@ class _LogConcave:
         return Fraction(high) <= -abs(step) * rate * (1 << _PRECISION + self.high.bit_length())
 
     def envelope(self) -> "_Envelope":
-        rate = Fraction(2) ** min(0, -log2_floor(self.variance + 1) // 2)
+        rate = Fraction(2) ** (-log2_floor(self.variance + 1) // 2)
         width = max(1, math.ceil(2 * rate * self.variance))
         while not (self.falls_below(width, rate) and self.falls_below(-width, rate)):
             width += width // 4 + 1

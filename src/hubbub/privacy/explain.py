@@ -104,15 +104,13 @@ def sample_size(
     chance = None if beta is None else probability("beta", beta)
     if method not in _PLANS:
         raise ParameterError("method", f"one of {', '.join(_PLANS)}", method)
-    return max(1, _PLANS[method](error, loss, chance))
+    return _PLANS[method](error, loss, chance)
 
 
 def _laplace(alpha: Fraction, epsilon: Fraction, beta: Fraction | None) -> int:
     if beta is not None:
         return math.ceil(log_up(1 / beta) / (alpha * epsilon))
-    squared = 2 / (alpha * epsilon) ** 2
-    root = math.isqrt(math.floor(squared))
-    return root if root * root >= squared else root + 1
+    return math.isqrt(math.floor(2 / (alpha * epsilon) ** 2)) + 1  # twice a square of a rational is no square
 
 
 def _randomized_response(alpha: Fraction, epsilon: Fraction, beta: Fraction | None) -> int:

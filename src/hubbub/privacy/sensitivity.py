@@ -26,6 +26,8 @@ class Norm(StrEnum):
     """How many values of a multiset are added or removed (quantiles)."""
     LOCAL = "local"
     """An answer with its local sensitivities by distance in rows: how many rows a unit changes (smooth sensitivity)."""
+    BLOCKS = "blocks"
+    """Outputs of fixed blocks of units: how many of them a unit changes, each to anything (sample-and-aggregate)."""
     UNITS = "units"
     """Counts of units a key: by at most one, on at most so many keys (selection of unknown keys)."""
     WEIGHTS = "weights"
@@ -49,6 +51,7 @@ class Sensitivity:
     rows: int | None = None
     local: int | None = None
     """An answer with bounds on its local sensitivity at distance, of which a unit changes at most so many rows."""
+    blocks: int | None = None
     weighted: int | None = None
     """A unit holds at most so many keys and gives each of its t keys the weight 1/√t, rounded down."""
     monotone: bool = False
@@ -61,13 +64,14 @@ class Sensitivity:
             value: Real | None = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, positive(name, value))
-        for name in ("l0", "rows", "local", "weighted"):
+        for name in ("l0", "rows", "local", "blocks", "weighted"):
             count: int | None = getattr(self, name)
             if count is not None:
                 object.__setattr__(self, name, whole(name, count, least=1))
         if self.rising:
             object.__setattr__(self, "monotone", True)
-        if all(getattr(self, name) is None for name in ("l0", "l1", "l2_squared", "linf", "rows", "local", "weighted")):
+        known = ("l0", "l1", "l2_squared", "linf", "rows", "local", "blocks", "weighted")
+        if all(getattr(self, name) is None for name in known):
             raise ParameterError("sensitivity", "bounded in at least one norm", self)
 
     def in_norm(self, norm: Norm) -> Fraction | None:
@@ -89,6 +93,8 @@ class Sensitivity:
                 return None if self.rows is None else Fraction(self.rows)
             case Norm.LOCAL:
                 return None if self.local is None else Fraction(self.local)
+            case Norm.BLOCKS:
+                return None if self.blocks is None else Fraction(self.blocks)
             case Norm.UNITS:
                 return Fraction(self.l0) if self.l0 is not None and self.linf is not None and self.linf <= 1 else None
             case Norm.WEIGHTS:

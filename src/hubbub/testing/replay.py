@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.grouped import PerGroup
 from hubbub.meter import Meter
 from hubbub.noise import entropy
 from hubbub.privacy.budget import Budget
@@ -158,10 +160,14 @@ def differences(one: Trace, other: Trace) -> list[str]:
 def distance(a: Measurement, b: Measurement) -> Fraction:
     """How far apart two opened values are, in the norm of their mechanism (squared for L2)."""
     norm = a.mechanism.needs.norm
+    if isinstance(a.mechanism, PerGroup):
+        return _in_groups(a, b, a.mechanism)
     if norm in (Norm.UNITS, Norm.WEIGHTS):
         return _keys_changed(a.value, b.value)
     if norm is Norm.ROWS:
         return _rows_changed(a.value, b.value, a.facts.neighbors)
+    if norm is Norm.LOCAL:
+        return _rows_apart(a.value, b.value)
     x, y = np.atleast_1d(np.asarray(a.value, dtype=object)), np.atleast_1d(np.asarray(b.value, dtype=object))
     if x.shape != y.shape:
         return Fraction(10**12)
@@ -177,6 +183,18 @@ def distance(a: Measurement, b: Measurement) -> Fraction:
             return Fraction(1 if any(steps) else 0)
 
 
+def _in_groups(a: Measurement, b: Measurement, grouped: PerGroup) -> Fraction:
+    """The most by which a group has moved; more groups than one unit can be in are as bad as can be."""
+    if len(a.value) != len(b.value):
+        return Fraction(10**12)
+    pairs = [
+        (replace(a, mechanism=grouped.mechanism, value=x), replace(b, mechanism=grouped.mechanism, value=y))
+        for x, y in zip(a.value, b.value, strict=True)
+    ]
+    moved = [distance(x, y) for x, y in pairs]
+    return max(moved, default=Fraction(0)) if sum(step > 0 for step in moved) <= grouped.groups else Fraction(10**12)
+
+
 def _keys_changed(x: Mapping[Hashable, int], y: Mapping[Hashable, int]) -> Fraction:
     """On how many keys the counts differ; more than one unit on any of them is as bad as can be."""
     changed = [abs(x.get(key, 0) - y.get(key, 0)) for key in {*x, *y}]
@@ -185,11 +203,25 @@ def _keys_changed(x: Mapping[Hashable, int], y: Mapping[Hashable, int]) -> Fract
 
 def _rows_changed(x: Any, y: Any, neighbors: Neighbors) -> Fraction:
     """How many values one multiset has that the other has not."""
-    held = [np.unique(np.asarray(side, dtype=np.float64), return_counts=True) for side in (x, y)]
+    each = [side.each() if isinstance(side, Bins) else side for side in (x, y)]
+    held = [np.unique(np.asarray(side, dtype=np.float64), return_counts=True) for side in each]
     counts = [dict(zip(values.tolist(), times.tolist(), strict=True)) for values, times in held]
     changed = [counts[0].get(value, 0) - counts[1].get(value, 0) for value in {*counts[0], *counts[1]}]
     added, removed = sum(max(step, 0) for step in changed), -sum(min(step, 0) for step in changed)
     return Fraction(added + removed if neighbors is Neighbors.ADD_REMOVE else max(added, removed))
+
+
+def _rows_apart(x: Any, y: Any) -> Fraction:
+    """The least number of rows that explains how far two answers and their local sensitivities at distance differ."""
+    (one, ones), (other, others) = x, y
+    if len(ones) != len(others):
+        return Fraction(10**12)
+    for rows in range(len(ones) + 1):
+        reached = min(sum(ones[:rows]), sum(others[:rows])) >= abs(one - other)
+        shifted = all(a <= b for a, b in zip(ones, others[rows:], strict=False))
+        if reached and shifted and all(b <= a for a, b in zip(ones[rows:], others, strict=False)):
+            return Fraction(rows)
+    return Fraction(10**12)
 
 
 def _shape(value: Any) -> str:

@@ -1,0 +1,67 @@
+"""A multiset of whole steps, each with how often it is there: what a histogram hands to a mechanism."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.base import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Ascending steps, all different, and how many values lie on each: at least one."""
+
+    steps: Array
+    counts: Array
+
+    def __post_init__(self) -> None:
+        ordered = len(self.steps) == len(self.counts) and bool(np.all(np.diff(self.steps) > 0))
+        if not ordered or bool(np.any(self.counts < 1)):
+            raise ParameterError("bins", "ascending steps, each with a count from 1 on", "others")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]]) -> "Bins":
+        """From steps with their counts, in any order; counts of equal steps add up."""
+        listed = list(pairs)
+        given = np.array(listed, dtype=np.int64).reshape(len(listed), 2)
+        steps, places = np.unique(given[:, 0], return_inverse=True)
+        counts = np.zeros(len(steps), dtype=np.int64)
+        np.add.at(counts, places, given[:, 1])
+        return cls(steps, counts)
+
+    def within(self, top: int) -> "Bins":
+        """Every value clamped to 0 … top, by itself."""
+        if not len(self.steps) or (self.steps[0] >= 0 and self.steps[-1] <= top):
+            return self
+        clamped = np.clip(self.steps, 0, top).tolist()
+        return Bins.of(zip(clamped, self.counts.tolist(), strict=True))
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Steps with their counts."""
+        return list(zip(self.steps.tolist(), self.counts.tolist(), strict=True))
+
+    def each(self) -> Array:
+        """Every value by itself, ascending."""
+        return np.repeat(self.steps, self.counts)
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return int(self.counts.sum())
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Bins) and self.pairs() == other.pairs()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def binned(steps: Array) -> Bins:
+    """Steps one by one, in any order."""
+    values, counts = np.unique(steps, return_counts=True)
+    return Bins(values, counts)
+
+
+EMPTY = Bins.of(())
+"""No values at all."""

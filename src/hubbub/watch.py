@@ -1,0 +1,72 @@
+"""Questions that come one by one against one noisy threshold: paid for once, before the first of them.
+
+Privacy:
+    Claim: opening a watch costs one run of its SparseVector, and asking it costs nothing more.
+    Proof: every question is a Secret that fits the mechanism (Facts.check_fit), so the claim of Stream holds for all of
+        them together; other measurements of the account in between add to it like any others.
+    Needs: monotone watches take rising values only: two values that are each monotone may move against each other.
+    Ref: Haney, Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023: filters for interactive mechanisms side by side.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hubbub.errors import MisfitError, ParameterError
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.integers import off_grid
+from hubbub.mechanisms.stream import Above, Stream
+from hubbub.privacy.event import Event
+from hubbub.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Watch:
+    """An open watch, made by ``Meter.watch``. Everything that it shows is public; what it compares with is not."""
+
+    stream: Stream
+    account: str
+    grid: Fraction
+    entry: int
+    """What paid for it, in the account's ledger."""
+    opens: Callable[[Mechanism, Secret[Any]], Any]
+
+    @property
+    def event(self) -> Event:
+        """What the whole watch costs, whatever it is asked."""
+        return self.stream.mechanism.event
+
+    @property
+    def left(self) -> int:
+        """How many answers above the threshold are still paid for."""
+        return self.stream.left
+
+    def ask(self, secret: Secret[Any]) -> Above | None:
+        """Whether a value is above the threshold: by how much, in its own units, or None where it is called below."""
+        mechanism = self.stream.mechanism
+        if not isinstance(secret, Secret):
+            raise ParameterError("secret", "a Secret", type(secret).__name__)
+        facts = secret.facts
+        if facts.account != self.account:
+            raise MisfitError(
+                f"This watch was paid for from account {self.account!r}, and the value is of {facts.account!r}.",
+                account=facts.account,
+            )
+        facts.check_fit(mechanism)
+        if mechanism.monotone and not facts.sensitivity.rising:
+            raise MisfitError(
+                "A monotone watch needs values that never fall when a unit is added, which is not proven here.",
+                mechanism=type(mechanism).__name__,
+            )
+        if facts.grid != self.grid:
+            raise MisfitError(f"This watch counts steps of {self.grid}, and the value steps of {facts.grid}.")
+        self.stream.check()
+        found = self.stream.ask(self.opens(mechanism, secret))
+        if found is None:
+            return None
+        number = None if found.number is None else off_grid(found.number, self.grid)
+        return Above(gap=off_grid(found.gap, self.grid), number=number)
+
+    def __repr__(self) -> str:
+        return f"<Watch of account {self.account!r}, entry {self.entry}, {self.left} left>"

@@ -11,6 +11,7 @@ import pytest
 from hubbub.errors import (
     AccountingError,
     BudgetExceeded,
+    EngineError,
     GrantError,
     KeyConflict,
     MisfitError,
@@ -134,6 +135,22 @@ def test_a_question_is_paid_whole_answered_in_parts_and_stored_whole(ledger: Led
     assert ledger.statement("patients").spent.loss == 1 << 40
 
 
+def test_a_question_says_what_was_taken_of_its_payment(ledger: Ledger) -> None:
+    seen: list[object] = []
+
+    def work(meter: Meter) -> str:
+        seen.append(meter.spent("patients"))
+        meter.measure(geometric(), count())
+        seen.append(meter.spent("patients"))
+        for ask_about in (meter.spent, lambda account: meter.fits(geometric(), account)):
+            with pytest.raises(UnknownAccount, match="has paid from account 'patients', not 'devices'"):
+                ask_about("devices")
+        return "done"
+
+    answered(ledger, ask(events=(geometric().event,) * 2, epsilon=Fraction(1)), work)
+    assert seen == [Pure(epsilon=Fraction(0)), Pure(epsilon=HALF)]
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_question_cannot_draw_more_than_it_has_paid_for(ledger: Ledger, times: int) -> None:
     event = geometric(Fraction(1, 4)).event
@@ -167,6 +184,17 @@ def test_work_that_fails_is_paid_and_may_be_done_again(ledger: Ledger) -> None:
     with pytest.raises(RuntimeError):
         answered(ledger, ask(key="k"), fail)
     assert ledger.statement("patients").spent.charges == 1
+    assert answered(ledger, ask(key="k"), lambda meter: "42").answer == "42"
+    assert ledger.statement("patients").spent.charges == 1
+
+
+def test_an_engine_that_fails_is_counted_before_it_is_told_and_has_no_answer(ledger: Ledger) -> None:
+    def fail(meter: Meter) -> str:
+        raise EngineError
+
+    with pytest.raises(EngineError):
+        answered(ledger, ask(key="k"), fail)
+    assert [entry.kind for entry in ledger.entries()][-1] == "failure"
     assert answered(ledger, ask(key="k"), lambda meter: "42").answer == "42"
     assert ledger.statement("patients").spent.charges == 1
 

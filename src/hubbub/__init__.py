@@ -1,7 +1,9 @@
 """Hubbub: learn about a crowd without learning about any person in it."""
 
 from hubbub import report
+from hubbub.blocks import sample_and_aggregate
 from hubbub.errors import HubbubError
+from hubbub.first import first_over
 from hubbub.ledger import Ledger, Renewal
 from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
@@ -45,6 +47,7 @@ __all__ = [
     "count",
     "count_distinct",
     "covariance",
+    "first_over",
     "max",
     "mean",
     "median",
@@ -52,6 +55,7 @@ __all__ = [
     "open",
     "quantile",
     "report",
+    "sample_and_aggregate",
     "stddev",
     "sum",
     "variance",

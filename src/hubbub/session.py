@@ -11,17 +11,16 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB, Run
-from hubbub.errors import EngineError, LedgerCorrupt, ParameterError, PolicyError
+from hubbub.errors import EngineError, ParameterError, PolicyError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
-from hubbub.ledger.entry import digest_of
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real
 from hubbub.policy.build import single_table
@@ -30,13 +29,20 @@ from hubbub.policy.read import read_policy
 from hubbub.policy.sources import source_of, table_name
 from hubbub.policy.tables import Limits, Policy, Source, Table, Value
 from hubbub.privacy.budget import Budget
-from hubbub.query.answer import Answer, answer
+from hubbub.query import stored
+from hubbub.query.answer import Answer, answer_of
+from hubbub.query.combine import CONFIDENCE
 from hubbub.query.explain import Explanation
 from hubbub.query.expression import Column, Expression
+from hubbub.query.frame import Asking, Frame
 from hubbub.query.keys import MOST_VALUES
-from hubbub.query.ops import Relation, Scan
-from hubbub.query.plan import Plan, plan
+from hubbub.query.ops import Cell, Counted, Relation, Scan
+from hubbub.query.options import agreed, limited, taken_out
+from hubbub.query.plan import Plan, plan, together
+from hubbub.query.selection import first_keys, restricted
 from hubbub.query.sql import question
+from hubbub.query.terms import quoted
+from hubbub.query.within import least_epsilon
 from hubbub.secret import Facts, Secret
 
 _INT64 = 1 << 62
@@ -51,9 +57,22 @@ class Database:
         self._public: dict[tuple[str, str], tuple[Value, ...]] = {}
         ledger.open_account(policy.account, policy.budget)
 
-    def sql(self, text: str, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
-        """The answer, with error bars. Paid before anything is read; free where it was answered before."""
-        planned, run = self._prepared(text, epsilon=epsilon, delta=delta)
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Answer:
+        """The answer, with error bars. Paid before anything is read; free where it was answered before.
+
+        ``epsilon`` is the price; or say ``within``: how far counts and sums may be off, with this confidence. It may
+        also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
+        """
+        planned, runs = self._prepared(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         ask = Ask(
             account=self.policy.account,
             question=planned.question.text,
@@ -61,49 +80,159 @@ class Database:
             epsilon=planned.epsilon,
             delta=planned.delta,
             principal=self.principal,
+            policy=planned.policy.fingerprint,
+            version=self.policy.version,
+            key=key,
+        )
+        reply = answered(self.ledger, ask, lambda meter: self._answered(planned, runs, meter))
+        terms, drawn = stored.read(reply.answer, planned)
+        if terms != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
+            planned = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
+        return answer_of(planned, drawn, entry=reply.entry)
+
+    def ask(
+        self,
+        questions: Sequence[str | Asking],
+        *,
+        epsilon: Real,
+        delta: Real | None = None,
+        key: str | None = None,
+    ) -> list[Answer]:
+        """Several questions at one price: all of them are answered, or none, and they share the noise that (ε, δ) buys.
+
+        Asked one by one at ε/n each they would be noisier, wherever the account has a δ.
+        """
+        if not questions:
+            raise ParameterError("questions", "at least one", questions)
+        texts = [one.sql if isinstance(one, Asking) else one for one in questions]
+        asked = [question(text, self) for text in texts]
+        plans = together(asked, self.policy, epsilon=epsilon, delta=delta)
+        runs = [self.counting(one) for one in plans]
+        ask = Ask(
+            account=self.policy.account,
+            question="ask " + json.dumps([one.text for one in asked], ensure_ascii=False),
+            events=tuple(event for one in plans for event in one.events),
+            epsilon=plans[0].epsilon,
+            delta=plans[0].delta,
+            principal=self.principal,
             policy=self.policy.fingerprint,
             version=self.policy.version,
             key=key,
         )
-        reply = answered(self.ledger, ask, lambda meter: self._measured(planned, run, meter))
-        drawn, noisy = _read(reply.answer, planned)
-        if drawn != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
-            planned = self.plan(text, epsilon=drawn[0], delta=drawn[1])
-        return answer(planned, noisy, entry=reply.entry)
 
-    def explain(self, text: str, *, epsilon: Real, delta: Real | None = None) -> Explanation:
+        def work(meter: Meter) -> str:
+            return json.dumps([self._measured(one, run, meter) for one, run in zip(plans, runs, strict=True)])
+
+        reply = answered(self.ledger, ask, work)
+        parts = json.loads(reply.answer)
+        terms = stored.read(parts[0], plans[0])[0]
+        if terms != (plans[0].epsilon, plans[0].delta):  # answers at a higher ε: their error bars are their own
+            plans = together(asked, self.policy, epsilon=terms[0], delta=terms[1])
+        return [
+            answer_of(one, stored.read(part, one)[1], entry=reply.entry) for one, part in zip(plans, parts, strict=True)
+        ]
+
+    def explain(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+    ) -> Explanation:
         """What it would cost and how noisy it would be. Free: nothing private is read."""
-        planned = self.plan(text, epsilon=epsilon, delta=delta)
+        planned = self.plan(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         return Explanation(plan=planned, statement=self.ledger.statement(self.policy.account))
 
-    def plan(self, text: str, *, epsilon: Real, delta: Real | None = None) -> Plan:
-        """What would be measured, and how; refused here if it cannot be."""
-        return self._prepared(text, epsilon=epsilon, delta=delta)[0]
+    def table(self, name: str) -> Frame:
+        """A table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``."""
+        return Frame(asker=self, source=quoted(name), name=name)
 
-    def _prepared(self, text: str, *, epsilon: Real, delta: Real | None) -> tuple[Plan, Run]:
-        planned = plan(question(text, self), self.policy, epsilon=epsilon, delta=delta)
+    def plan(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+    ) -> Plan:
+        """What would be measured, and how; refused here if it cannot be."""
+        return self._prepared(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)[0]
+
+    def _prepared(
+        self, text: str, *, epsilon: Real | None, delta: Real | None, within: Real | None, confidence: Real
+    ) -> tuple[Plan, list[Run]]:
+        """The plan, and what reads the data for each of its grouping sets."""
+        bare, said = taken_out(text)
+        policy = limited(self.policy, said)
+        asked = question(bare, self)
+        slack = agreed("delta", delta, said.delta)
+        price = agreed("epsilon", epsilon, said.epsilon)
+        if (price is None) is (within is None):
+            raise ParameterError("epsilon", "given, or within instead of it", price)
+        if within is not None:
+            price = least_epsilon(asked, policy, within=within, confidence=confidence, delta=slack)
+        assert price is not None
+        planned = plan(asked, policy, epsilon=price, delta=slack)
         with _before_the_charge("A table of the question could not be opened. Ask the owner."):
-            return planned, self._engine.prepare(planned.aggregate, tables=self.policy.tables)
+            aggregates = [one.aggregate for one in planned.sets or (planned,)]
+            return planned, [self._engine.prepare(one, tables=self.policy.tables) for one in aggregates]
+
+    def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:
+        """What will be stored: grouping sets are measured one after the other."""
+        if not planned.sets:
+            (run,) = runs
+            return self._measured(planned, run, meter)
+        parts = [self._measured(one, run, meter) for one, run in zip(planned.sets, runs, strict=True)]
+        return stored.written_sets(planned, parts)
 
     def _measured(self, planned: Plan, run: Run, meter: Meter) -> str:
         """Exact cells from the engine go under seal at once; what comes out is noisy."""
-        cells = run()
-        noisy = []
+        counted, shown = self._selected(planned, run(), meter)
+        cells = counted.tallies
+        noisy: list[list[int]] = []
         for place, mechanism in enumerate(planned.mechanisms):
+            if shown is not None and (not shown or mechanism is planned.passed_by(place)):
+                noisy.append(list(shown.values()))
+                continue
             facts = Facts(
                 account=self.policy.account,
                 sensitivity=planned.sensitivity(place),
                 neighbors=self.policy.budget.neighbors,
             )
+            choice = planned.choice(place)
+            if choice is not None:
+                held = Secret(choice.value(counted.histograms[choice.histogram]), facts)
+                chosen = meter.measure(mechanism, held).value
+                noisy.append([int(step) for group in chosen for step in np.atleast_1d(group)])
+                continue
             secret = Secret(_vector([row[place] for row in cells]), facts)
             noisy.append([int(value) for value in meter.measure(mechanism, secret).value])
-        stored = {
-            "delta": str(planned.delta),
-            "epsilon": str(planned.epsilon),
-            "groups": _groups(planned),
-            "noisy": noisy,
-        }
-        return json.dumps(stored)
+        return stored.written(planned, stored.Drawn(noisy, None if shown is None else tuple(shown)))
+
+    def _selected(self, planned: Plan, counted: Counted, meter: Meter) -> tuple[Counted, dict[Cell, int] | None]:
+        """Private keys that have passed, with the noisy numbers that they have passed with, and all cells of theirs."""
+        if planned.selection is None:
+            return counted, None
+        facts = Facts(account=self.policy.account, sensitivity=planned.selection.sensitivity)
+        drawn = meter.measure(planned.selection.mechanism, Secret(dict(counted.units), facts)).value
+        groups, most = planned.aggregate.groups, self.policy.limits.max_cells
+        shown = {held: int(drawn[held]) for held in first_keys(groups, drawn, most=most)}
+        return restricted(counted, groups, shown, most=most), shown
+
+    def counting(self, planned: Plan) -> Run:
+        """What reads the data of a plan when it is called: exact numbers, for a Secret alone."""
+        with _before_the_charge("A table of the question could not be opened. Ask the owner."):
+            return self._engine.prepare(planned.aggregate, tables=self.policy.tables)
+
+    def blocks(
+        self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int
+    ) -> Callable[[], list[Rows]]:
+        """What deals the rows out to blocks, each unit's to one, when it is called: exact rows, for a sandbox alone."""
+        with _before_the_charge("A table of the query could not be opened. Ask the owner."):
+            return self._engine.blocks(relation, columns, tables=self.policy.tables, blocks=blocks)
 
     # What is public: questions are read against this.
 
@@ -242,23 +371,3 @@ def _public(engine: DuckDB, name: str, data: Any) -> Table:
 def _vector(cells: Sequence[int]) -> Any:
     fits = all(-_INT64 < cell < _INT64 for cell in cells)
     return np.array(cells, dtype=np.int64 if fits else object)
-
-
-def _groups(planned: Plan) -> str:
-    """A short name for the groups that an answer is about: they may come from a public table."""
-    return digest_of([[str(value) for value in group.values] for group in planned.question.groups])
-
-
-def _read(stored: str, planned: Plan) -> tuple[tuple[Fraction, Fraction], list[list[int]]]:
-    try:
-        read = json.loads(stored)
-        groups, drawn = read["groups"], (Fraction(read["epsilon"]), Fraction(read["delta"]))
-        noisy: list[list[int]] = read["noisy"]
-    except (ValueError, KeyError, TypeError) as problem:
-        raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.") from problem
-    if groups != _groups(planned):
-        raise PolicyError(
-            "This question was answered for other groups: a public table has changed since. Let the owner name a new "
-            "version of the data."
-        )
-    return drawn, noisy

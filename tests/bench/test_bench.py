@@ -51,7 +51,7 @@ def test_results_name_versions_and_no_host(tmp_path: Path) -> None:
     row = Row(what="one", figures={"ratio": 2.0}, target="≥ 1", holds=True)
     bench = Bench(name="probe", about="a test", run=lambda: iter([row]), steps=1)
     body = json.loads(keep(bench, [row], seconds=1.0, folder=tmp_path).read_text())
-    assert body["rows"] == [{"what": "one", "figures": {"ratio": 2.0}, "target": "≥ 1", "holds": True}]
+    assert body["rows"] == [{"what": "one", "figures": {"ratio": 2.0}, "target": "≥ 1", "holds": True, "remark": ""}]
     assert {"python", "numpy", "opendp", "hubbub"} <= set(body["versions"])
     assert platform.node() not in json.dumps(body["machine"])
     assert str(tmp_path) not in json.dumps(body)

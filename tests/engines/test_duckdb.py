@@ -87,8 +87,8 @@ WANTED = [(50, 10, sum(min(value, 50) for value in range(100)))]
 def test_it_answers(engine: DuckDB, parquet: str) -> None:
     op, tables = question(parquet)
     engine.prepare(op, tables=tables)
-    assert engine.prepare(op, tables=tables)() == WANTED
-    assert engine.prepare(op, tables=tables)() == WANTED
+    assert engine.prepare(op, tables=tables)().tallies == WANTED
+    assert engine.prepare(op, tables=tables)().tallies == WANTED
 
 
 FORBIDDEN = [
@@ -223,7 +223,7 @@ def test_a_process_that_dies_is_the_same_error_and_replaced(parquet: str, monkey
             with pytest.raises(EngineError):
                 raw(engine, ENDLESS)
         assert "without an answer" in told[0]
-        assert engine.prepare(op, tables=tables)() == WANTED
+        assert engine.prepare(op, tables=tables)().tallies == WANTED
 
 
 def test_standbys_that_died_waiting_cost_nobody_anything(parquet: str) -> None:
@@ -235,7 +235,7 @@ def test_standbys_that_died_waiting_cost_nobody_anything(parquet: str) -> None:
             assert process is not None
             os.kill(process, signal.SIGKILL)
             assert eventually(lambda process=process: not os.path.exists(f"/proc/{process}"))
-        assert engine.prepare(op, tables=tables)() == WANTED
+        assert engine.prepare(op, tables=tables)().tallies == WANTED
 
 
 def test_nothing_is_left(parquet: str) -> None:
@@ -243,7 +243,7 @@ def test_nothing_is_left(parquet: str) -> None:
     engine = DuckDB(limits=Limits(threads=1), standbys=2)
     directory = engine._directory
     assert os.stat(directory).st_mode & 0o777 == 0o700
-    engine.prepare(op, tables=tables)()
+    engine.prepare(op, tables=tables)().tallies
     assert running(directory)
     engine.close()
     engine.close()
@@ -288,24 +288,26 @@ def test_a_fork_of_ours_starts_its_own(parquet: str) -> None:
     """A forked child neither uses nor ends what belongs to its parent."""
     op, tables = question(parquet)
     with DuckDB(limits=Limits(threads=1), standbys=1) as engine:
-        assert engine.prepare(op, tables=tables)() == WANTED
+        assert engine.prepare(op, tables=tables)().tallies == WANTED
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                status = 0 if engine.prepare(op, tables=tables)() == WANTED else 2
+                status = 0 if engine.prepare(op, tables=tables)().tallies == WANTED else 2
                 engine.close()
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert os.path.isdir(engine._directory)
-        assert engine.prepare(op, tables=tables)() == WANTED
+        assert engine.prepare(op, tables=tables)().tallies == WANTED
 
 
 def test_threads_share_an_engine(engine: DuckDB, parquet: str) -> None:
     op, tables = question(parquet)
     found: list[Any] = []
-    asking = [threading.Thread(target=lambda: found.append(engine.prepare(op, tables=tables)())) for _ in range(4)]
+    asking = [
+        threading.Thread(target=lambda: found.append(engine.prepare(op, tables=tables)().tallies)) for _ in range(4)
+    ]
     for one in asking:
         one.start()
     for one in asking:

@@ -45,7 +45,7 @@ def question(declared: Table) -> Aggregate:
 
 def asked(engine: DuckDB, source: Source) -> list[tuple[int, ...]]:
     declared = table(source)
-    return engine.prepare(question(declared), tables={"t": declared})()
+    return engine.prepare(question(declared), tables={"t": declared})().tallies
 
 
 def written(path: Path, sql: str) -> None:
@@ -127,7 +127,7 @@ def test_frames_through_the_engine(engine: DuckDB) -> None:
         tallies=(units_tally(),),
         most_groups=2,
     )
-    assert engine.prepare(op, tables={"t": declared})() == [(2,), (1,)]
+    assert engine.prepare(op, tables={"t": declared})().tallies == [(2,), (1,)]
     assert engine.describe(declared.source) == (("user", "INTEGER"), ("key", "INTEGER"))
 
 

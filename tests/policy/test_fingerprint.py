@@ -79,6 +79,7 @@ OTHERS = [
     replace(POLICY, limits=Limits(max_groups=2)),
     replace(POLICY, limits=Limits(max_rows=1)),
     replace(POLICY, limits=Limits(max_fanout=1)),
+    replace(POLICY, limits=Limits(max_unit_rows=1)),
     replace(POLICY, tables={"stays": STAYS}),
     replace(POLICY, tables={"visits": replace(STAYS, name="visits"), "wards": WARDS}),
     stays(unit=None),

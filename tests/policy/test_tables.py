@@ -317,7 +317,7 @@ def test_why_a_column_cannot_be_used() -> None:
     assert made.why_not("who") is None
 
 
-@pytest.mark.parametrize("name", ["max_groups", "max_rows", "max_cells", "max_fanout", "threads"])
+@pytest.mark.parametrize("name", ["max_groups", "max_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"])
 def test_limits_are_counts(name: str) -> None:
     assert getattr(limits(**{name: 1}), name) == 1
     for wrong in (0, -1, 1.0, True, "1"):

@@ -7,6 +7,7 @@ differ in the data alone.
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,15 +27,18 @@ from hubbub.engines.sources import Origin
 from hubbub.engines.words import name
 from hubbub.errors import EngineError, HubbubError
 from hubbub.ledger import Ledger, Marks
+from hubbub.mechanisms.bins import Bins
 from hubbub.meter import Meter
 from hubbub.policy.kinds import Kind, Type, integer, of
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
+from hubbub.query.ops import Counted
 from hubbub.query.plan import Plan
 from hubbub.session import Database
 from hubbub.testing.replay import replayed
-from tests.query.test_engine import fill
+from tests.query.owned import fill
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -160,7 +164,7 @@ def fixed_key() -> Iterator[None]:
 def exact(db: Database, text: str) -> list[tuple[int, ...]]:
     """The exact tallies, group by group: what nobody sees but a test."""
     with fixed_key():
-        return db._engine.prepare(db.plan(text, epsilon=1).aggregate, tables=db.policy.tables)()
+        return db._engine.prepare(db.plan(text, epsilon=1).aggregate, tables=db.policy.tables)().tallies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +177,8 @@ class Seen:
     """Tallies, mechanisms, groups, price, columns, what is left: none of it may depend on the data."""
     draws: tuple[Any, ...] = ()
     noisy: tuple[tuple[int, ...], ...] = ()
+    bins: tuple[tuple[Bins, ...], ...] = ()
+    """Histograms, where they were looked at: exact ones."""
     plan: Plan | None = None
     charged: int = 0
 
@@ -206,7 +212,12 @@ def faults(one: Seen, other: Seen, *, same: bool = False) -> list[str]:
     ]
     if found or one.plan is None:
         return found
+    found += _in_bins(one, other, same=same)
     for place, (left, right) in enumerate(zip(one.noisy, other.noisy, strict=True)):
+        if one.plan.choice(place) is not None:
+            if same and left != right:
+                found.append(f"choice {place} moved, and no unit's rows did")
+            continue
         steps = [abs(a - b) for a, b in zip(left, right, strict=True)]
         if same and any(steps):
             found.append(f"tally {place} moved, and no unit's rows did")
@@ -223,6 +234,30 @@ def faults(one: Seen, other: Seen, *, same: bool = False) -> list[str]:
     return found
 
 
+def _in_bins(one: Seen, other: Seen, *, same: bool) -> list[str]:
+    """Histograms differ in rows of one unit: so many, in so many groups."""
+    found: list[str] = []
+    if one.plan is None:
+        return found
+    replaced = one.plan.policy.budget.neighbors is Neighbors.REPLACE_ONE
+    for place in range(len(one.plan.mechanisms) if one.bins and other.bins else 0):
+        choice = one.plan.choice(place)
+        if choice is None:
+            continue
+        proven, groups = one.plan.sensitivity(place), 0
+        for left, right in zip(one.bins[choice.histogram], other.bins[choice.histogram], strict=True):
+            a, b = (Counter(dict(side.pairs())) for side in (left, right))
+            gone, come = (a - b).total(), (b - a).total()
+            moved, groups = max(gone, come) if replaced else gone + come, groups + (a != b)
+            if moved > choice.rows:
+                found.append(f"choice {place} lost or won {moved} rows in a group, and {choice.rows} was proven")
+        if same and groups:
+            found.append(f"choice {place} moved, and no unit's rows did")
+        if proven.l0 is None or groups > proven.l0:
+            found.append(f"choice {place} moved in {groups} groups, and {proven.l0} was proven")
+    return found
+
+
 class Handed:
     """A question of which the exact tallies are handed in: plan, gate and noise are the product's own."""
 
@@ -231,6 +266,7 @@ class Handed:
         self._db = db
         self._meter = Meter({db.policy.account: Budget(epsilon=Fraction(10**9), delta=db.policy.budget.delta)})
 
-    def draw(self, cells: list[tuple[int, ...]]) -> tuple[int, ...]:
-        noisy = json.loads(self._db._measured(self._plan, lambda: cells, self._meter))["noisy"]
+    def draw(self, cells: list[tuple[int, ...]] | Counted) -> tuple[int, ...]:
+        counted = cells if isinstance(cells, Counted) else Counted(cells=(), tallies=cells)
+        noisy = json.loads(self._db._measured(self._plan, lambda: counted, self._meter))["noisy"]
         return tuple(value for tally in noisy for value in tally)

@@ -1,273 +1,72 @@
 """What every operation means, written a second time: slow, obvious, and sharing nothing with the code it judges.
 
 It knows the classes of ``query.ops`` and ``query.expression`` and the kinds of the policy, and imports nothing else of
-ours. A table is a list of dictionaries, straight from a source: NaN, infinities and dates far away included. At every
-node the value is held against its static kind, so that running it is a test of the typing rules too.
+ours. A table is a list of dictionaries, straight from a source: NaN, infinities and dates far away included. What the
+functions mean is said in ``meaning``.
 """
 
+import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from hubbub.policy.kinds import INT64, Kind, Type
-from hubbub.query.expression import Call, Column, Expression, Literal
-from hubbub.query.ops import Aggregate, Filter, JoinKind, JoinPublic, Measure, Project, Relation, Scan, Tally
+from hubbub.policy.kinds import Type
+from hubbub.query.expression import Expression
+from hubbub.query.ops import (
+    Aggregate,
+    Cap,
+    Filter,
+    Histogram,
+    JoinKind,
+    JoinOwn,
+    JoinPublic,
+    Match,
+    Measure,
+    Project,
+    Ranking,
+    Reduce,
+    Reduced,
+    Reduction,
+    Relation,
+    Scan,
+    Tally,
+    Union,
+    Window,
+)
+from tests.query.meaning import OPEN, STRICT, Unsound, fits, half_even, safe, value, within64
+
+__all__ = ["OPEN", "STRICT", "Unsound", "aggregate", "fits", "half_even", "relation", "safe", "value", "within64"]
 
 Row = dict[str, Any]
+Owned = tuple[Any, Row]
+"""A row with its unit; the unit of public rows is None."""
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 Cell = tuple[Any, ...]
 Choose = Callable[[Any, list[Cell]], Iterable[Cell]]
 """Of a unit and its groups, in the order of the public cells: those that it keeps."""
+Keep = Callable[[Cap, Any, list[Row]], list[Row]]
+"""Of a unit's rows, which are more than a cap allows: those that stay."""
 
 
-class Unsound(AssertionError):
-    """A value is not what its kind promised."""
+def by_hash(op: Cap, unit: Any, rows: list[Row]) -> list[Row]:
+    """Those that a hash of unit and content puts first: a function of the unit's own multiset."""
 
+    def rank(row: Row) -> tuple[bytes, str]:
+        content = repr((unit, [one + 0.0 if isinstance(one, float) else one for one in row.values()]))
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), key=b"cap").digest(), content
 
-def fits(value: Any, kind: Kind) -> bool:
-    """Whether a value is of a kind."""
-    if value is None:
-        return kind.nullable
-    match kind.type:
-        case Type.BOOLEAN:
-            return type(value) is bool
-        case Type.INTEGER:
-            return type(value) is int and kind.range[0] <= value <= kind.range[1]
-        case Type.REAL:
-            return type(value) is float and math.isfinite(value)
-        case Type.TEXT:
-            return type(value) is str
-        case Type.DATE:
-            return type(value) is date
-        case Type.TIMESTAMP:
-            return type(value) is datetime and value.tzinfo is None
-
-
-def safe(value: Any, kind: Kind) -> Any:
-    """What a scan makes of a value: what its kind cannot hold is missing."""
-    anything = Kind(type=kind.type, nullable=True, low=kind.low, high=kind.high)
-    return value if fits(value, anything) else None
-
-
-# Expressions
-
-
-def value(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """The value for one row, held against the expression's kind."""
-    found = _value(expression, row)
-    if not fits(found, expression.kind):
-        raise Unsound(f"{expression} gave {found!r}")
-    return found
-
-
-def _value(expression: Expression, row: Mapping[str, Any]) -> Any:
-    match expression:
-        case Column(name=name):
-            return row[name]
-        case Literal(value=constant):
-            return constant
-        case Call(function=function, arguments=arguments):
-            # All arguments are evaluated, whatever the function needs: each must be total by itself.
-            values = [value(argument, row) for argument in arguments]
-            if function in OPEN:
-                return OPEN[function](*values)
-            if any(one is None for one in values):
-                return None
-            return _finite(STRICT[function](*values))
-
-
-def _finite(result: Any) -> Any:
-    return None if isinstance(result, float) and not math.isfinite(result) else result
-
-
-def _and(*values: bool | None) -> bool | None:
-    if any(one is False for one in values):
-        return False
-    return None if any(one is None for one in values) else True
-
-
-def _or(*values: bool | None) -> bool | None:
-    if any(one is True for one in values):
-        return True
-    return None if any(one is None for one in values) else False
-
-
-def _case(*values: Any) -> Any:
-    for place in range(0, len(values) - 1, 2):
-        if values[place] is True:
-            return values[place + 1]
-    return values[-1]
-
-
-def _coalesce(*values: Any) -> Any:
-    for one in values:
-        if one is not None:
-            return one
-    return None
-
-
-def _nullif(first: Any, second: Any) -> Any:
-    return None if first is None or (second is not None and first == second) else first
-
-
-OPEN: Mapping[str, Callable[..., Any]] = {
-    "and": _and,
-    "or": _or,
-    "case": _case,
-    "coalesce": _coalesce,
-    "is_null": lambda only: only is None,
-    "nullif": _nullif,
-}
-"""Functions that have an answer to missing arguments."""
-
-
-def _divide(a: float, b: float) -> float | None:
-    return None if b == 0 else a / b
-
-
-def _quotient(a: int, b: int) -> int | None:
-    return None if b == 0 else math.trunc(Fraction(a, b))
-
-
-def _remainder(a: int, b: int) -> int | None:
-    return None if b == 0 else a - b * math.trunc(Fraction(a, b))
-
-
-def within64(whole: int) -> int | None:
-    """Missing beyond 64 bits."""
-    return whole if INT64[0] <= whole <= INT64[1] else None
-
-
-def half_even(exact: Fraction) -> int:
-    """The nearest whole number; of two, the even one."""
-    below = math.floor(exact)
-    rest = exact - below
-    if rest == Fraction(1, 2):
-        return below + below % 2
-    return below if rest < Fraction(1, 2) else below + 1
-
-
-def _sqrt(x: float) -> float | None:
-    return None if x < 0 else math.sqrt(x)
-
-
-def _ln(x: float) -> float | None:
-    return None if x <= 0 else math.log(x)
-
-
-def _exp(x: float) -> float | None:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return None
-
-
-def _lower(text: str) -> str:
-    """One character becomes one character: no rule about its neighbours, and İ is i."""
-    return "".join("i" if one == "İ" else one.lower() for one in text)
-
-
-def _upper(text: str) -> str:
-    out = []
-    for one in text:
-        choices = ["ẞ" if one == "ß" else one.upper(), one.title(), one]
-        out.append(next(choice for choice in choices if len(choice) == 1))
-    return "".join(out)
-
-
-def _trim(text: str) -> str:
-    """Blanks alone: not tabs, not the wide spaces of other scripts."""
-    while text.startswith(" "):
-        text = text[1:]
-    while text.endswith(" "):
-        text = text[:-1]
-    return text
-
-
-def _like(text: str, pattern: str) -> bool:
-    """By the table of prefixes: whether pattern[:j] matches text[:i]."""
-    matches = [True] + [False] * len(text)
-    for sign in pattern:
-        if sign == "%":
-            matches = list(itertools.accumulate(matches, max))
-        else:
-            hits = [sign in {"_", one} for one in text]
-            matches = [False] + [before and hit for before, hit in zip(matches, hits, strict=False)]
-    return matches[-1]
-
-
-def _substring(text: str, start: int, length: int) -> str:
-    return "".join(one for place, one in enumerate(text, start=1) if start <= place < start + length)
-
-
-def _on_day(moment: date) -> date:
-    return date(moment.year, moment.month, moment.day)
-
-
-def _start_of_quarter(moment: date) -> date:
-    return date(moment.year, (1, 1, 1, 4, 4, 4, 7, 7, 7, 10, 10, 10)[moment.month - 1], 1)
-
-
-STRICT: Mapping[str, Callable[..., Any]] = {
-    "not": lambda a: a is False,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "in": lambda a, *choices: any(a == one for one in choices),
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": _divide,
-    "quotient": _quotient,
-    "remainder": _remainder,
-    "negate": lambda a: -a,
-    "abs": abs,
-    "least": lambda *values: sorted(values)[0],
-    "greatest": lambda *values: sorted(values)[-1],
-    "to_real": float,
-    "to_integer": lambda a: within64(half_even(Fraction(a))),
-    "floor": lambda a: within64(math.floor(a)),
-    "ceil": lambda a: within64(math.ceil(a)),
-    "sqrt": _sqrt,
-    "ln": _ln,
-    "exp": _exp,
-    "lower": _lower,
-    "upper": _upper,
-    "trim": _trim,
-    "length": len,
-    "like": _like,
-    "starts_with": lambda text, start: text[: len(start)] == start,
-    "substring": _substring,
-    "year": lambda moment: moment.year,
-    "quarter": lambda moment: (moment.month + 2) // 3,
-    "month": lambda moment: moment.month,
-    "day": lambda moment: moment.day,
-    "weekday": lambda moment: moment.toordinal() % 7,
-    "hour": lambda moment: moment.hour,
-    "minute": lambda moment: moment.minute,
-    "start_of_year": lambda moment: date(moment.year, 1, 1),
-    "start_of_quarter": _start_of_quarter,
-    "start_of_month": lambda moment: date(moment.year, moment.month, 1),
-    "start_of_week": lambda moment: _on_day(moment) - timedelta(days=(moment.toordinal() - 1) % 7),
-    "start_of_day": _on_day,
-    "days_between": lambda a, b: a.toordinal() - b.toordinal(),
-}
-"""Functions that are missing where an argument is."""
+    return sorted(rows, key=rank)[: op.most]
 
 
 # Relations
 
 
-def relation(op: Relation, tables: Tables) -> list[tuple[Any, Row]]:
+def relation(op: Relation, tables: Tables, keep: Keep = by_hash) -> list[Owned]:
     """Every row with its unit; the unit of public rows is None."""
-    return list(_rows(op, tables))
+    return list(_Meaning(tables, keep).rows(op))
 
 
 def columns_of(op: Relation) -> list[str]:
@@ -275,28 +74,87 @@ def columns_of(op: Relation) -> list[str]:
     match op:
         case Scan(columns=columns):
             return [name for name, _ in columns]
-        case Filter(input=below):
+        case Filter(input=below) | Cap(input=below) | Match(input=below):
             return columns_of(below)
         case Project(columns=made):
             return [name for name, _ in made]
-        case JoinPublic(input=below, public=public):
-            return [*columns_of(below), *columns_of(public)]
+        case JoinPublic(input=below, public=other) | JoinOwn(input=below, other=other):
+            return [*columns_of(below), *columns_of(other)]
+        case Reduce(keys=keys, columns=reduced):
+            return [*(name for name, _ in keys), *(one.name for one in reduced)]
+        case Window(input=below, name=name):
+            return [*columns_of(below), name]
+        case Union(inputs=inputs):
+            return columns_of(inputs[0])
 
 
-def _rows(op: Relation, tables: Tables) -> Iterator[tuple[Any, Row]]:
-    match op:
-        case Scan(table=table, columns=columns, unit=unit):
-            for row in tables[table]:
-                if unit is None or row[unit] is not None:
-                    owner = None if unit is None else row[unit]
-                    yield owner, {name: safe(row[_source(name)], kind) for name, kind in columns}
-        case Filter(input=below, condition=condition):
-            yield from ((unit, row) for unit, row in _rows(below, tables) if value(condition, row) is True)
-        case Project(input=below, columns=made):
-            for unit, row in _rows(below, tables):
-                yield unit, {name: value(expression, row) for name, expression in made}
-        case JoinPublic():
-            yield from _joined(op, tables)
+@dataclass(frozen=True)
+class _Meaning:
+    tables: Tables
+    keep: Keep
+
+    def rows(self, op: Relation) -> Iterator[Owned]:
+        match op:
+            case Scan(table=table, columns=columns, unit=unit):
+                for row in self.tables[table]:
+                    if unit is None or row[unit] is not None:
+                        owner = None if unit is None else row[unit]
+                        yield owner, {name: safe(row[_source(name)], kind) for name, kind in columns}
+            case Filter(input=below, condition=condition):
+                yield from ((unit, row) for unit, row in self.rows(below) if value(condition, row) is True)
+            case Project(input=below, columns=made):
+                for unit, row in self.rows(below):
+                    yield unit, {name: value(expression, row) for name, expression in made}
+            case JoinPublic():
+                yield from self.joined(op)
+            case Cap(input=below, most=most):
+                for unit, own in _by_unit(self.rows(below)).items():
+                    kept = own if len(own) <= most else self.keep(op, unit, own)
+                    yield from ((unit, row) for row in kept)
+            case JoinOwn():
+                yield from self.joined_own(op)
+            case Match(input=below, other=other, keys=keys, without=without):
+                others = list(self.rows(other))
+                for unit, row in self.rows(below):
+                    found = any(_equal(keys, row, one) for owner, one in others if owner is None or owner == unit)
+                    if found is not without:
+                        yield unit, row
+            case Reduce(input=below):
+                for unit, own in _by_unit(self.rows(below)).items():
+                    yield from ((unit, row) for row in _reduced(op, own))
+            case Window(input=below):
+                for unit, own in _by_unit(self.rows(below)).items():
+                    yield from ((unit, row) for row in _windowed(op, own))
+            case Union(inputs=inputs):
+                for one in inputs:
+                    yield from self.rows(one)
+
+    def joined(self, op: JoinPublic) -> Iterator[Owned]:
+        public = [row for _, row in self.rows(op.public)]
+        nothing = dict.fromkeys(columns_of(op.public))
+        for unit, row in self.rows(op.input):
+            matches = [other for other in public if _equal(op.keys, row, other)]
+            if len(matches) > op.most:
+                raise Unsound(f"a row has {len(matches)} matches, more than the {op.most} that were promised")
+            for other in matches:
+                yield unit, row | other
+            if not matches and op.kind is JoinKind.LEFT:
+                yield unit, row | nothing
+
+    def joined_own(self, op: JoinOwn) -> Iterator[Owned]:
+        left, right = (_by_unit(self.rows(one)) for one in (op.input, op.other))
+        for unit in dict.fromkeys([*left, *right]):
+            mine, theirs = left.get(unit, []), right.get(unit, [])
+            pairs = [
+                (a, b) for a in range(len(mine)) for b in range(len(theirs)) if _equal(op.keys, mine[a], theirs[b])
+            ]
+            yield from ((unit, mine[a] | theirs[b]) for a, b in pairs)
+            if op.kind in {JoinKind.LEFT, JoinKind.FULL}:
+                alone = set(range(len(mine))) - {a for a, _ in pairs}
+                yield from ((unit, mine[a] | dict.fromkeys(columns_of(op.other))) for a in alone)
+            if op.kind is JoinKind.FULL:
+                alone = set(range(len(theirs))) - {b for _, b in pairs}
+                yield from ((unit, dict.fromkeys(columns_of(op.input)) | theirs[b]) for b in alone)
 
 
 def _source(name: str) -> str:
@@ -304,25 +162,90 @@ def _source(name: str) -> str:
     return name.partition(".")[2] or name
 
 
-def _joined(op: JoinPublic, tables: Tables) -> Iterator[tuple[Any, Row]]:
-    public = [row for _, row in _rows(op.public, tables)]
-    nothing = dict.fromkeys(columns_of(op.public))
-    for unit, row in _rows(op.input, tables):
-        wanted = [value(left, row) for left, _ in op.keys]
-        matches = [
-            other
-            for other in public
-            if all(
-                mine is not None and mine == theirs
-                for mine, theirs in zip(wanted, (value(right, other) for _, right in op.keys), strict=True)
-            )
-        ]
-        if len(matches) > op.most:
-            raise Unsound(f"a row has {len(matches)} matches, more than the {op.most} that were promised")
-        for other in matches:
-            yield unit, row | other
-        if not matches and op.kind is JoinKind.LEFT:
-            yield unit, row | nothing
+def _by_unit(rows: Iterable[Owned]) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = {}
+    for unit, row in rows:
+        found.setdefault(unit, []).append(row)
+    return found
+
+
+def _equal(keys: Sequence[tuple[Expression, Expression]], mine: Row, theirs: Row) -> bool:
+    """Missing keys equal nothing."""
+    pairs = [(value(left, mine), value(right, theirs)) for left, right in keys]
+    return all(one is not None and other is not None and one == other for one, other in pairs)
+
+
+def _reduced(op: Reduce, rows: list[Row]) -> Iterator[Row]:
+    groups: dict[Cell, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(value(key, row) for _, key in op.keys), []).append(row)
+    for cell, own in groups.items():
+        named = dict(zip((name for name, _ in op.keys), cell, strict=True))
+        yield named | {one.name: _reduction(one, own) for one in op.columns}
+
+
+def _reduction(one: Reduced, rows: list[Row]) -> Any:
+    """Whole results beyond the stated range are put at its end."""
+    values = [True if one.argument is None else value(one.argument, row) for row in rows]
+    there = [found for found in values if found is not None]
+    result: Any = None
+    match one.reduction:
+        case Reduction.ROWS:
+            result = len(there)
+        case Reduction.DISTINCT:
+            result = len(set(there))
+        case Reduction.LEAST if there:
+            result = sorted(there)[0]
+        case Reduction.MOST if there:
+            result = sorted(there)[-1]
+        case Reduction.TOTAL if there:
+            tally = Tally(measure=Measure.TOTAL, argument=one.argument, clamp=one.clamp, grid=one.grid)
+            added = sum(step for found in there if (step := steps(tally, found)) is not None)
+            result = added if one.kind.type is Type.INTEGER else float(added) * float(one.grid)
+    if type(result) is int:
+        result = min(max(result, one.kind.range[0]), one.kind.range[1])
+    if not fits(result, one.kind):
+        raise Unsound(f"{one} gave {result!r}")
+    return result
+
+
+def _windowed(op: Window, rows: list[Row]) -> Iterator[Row]:
+    parts: dict[Cell, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(tuple(value(one, row) for one in op.part), []).append(row)
+    for own in parts.values():
+        ordered = _ordered(op, own)
+        for place, row in enumerate(ordered):
+            yield row | {op.name: _ranked(op, ordered, place)}
+
+
+def _ordered(op: Window, rows: list[Row]) -> list[Row]:
+    """By the order, then by all columns; missing values are last. Sorting keeps what earlier sorting has decided."""
+    rows = list(rows)
+    for name in reversed(columns_of(op.input)):
+        rows.sort(key=lambda row: (row[name] is None, row[name]))
+    for one, falling in reversed(op.order):
+        if falling:
+            rows.sort(key=lambda row: ((found := value(one, row)) is not None, found), reverse=True)
+        else:
+            rows.sort(key=lambda row: ((found := value(one, row)) is None, found))
+    return rows
+
+
+def _ranked(op: Window, ordered: list[Row], place: int) -> Any:
+    before = [tuple(value(one, row) for one, _ in op.order) for row in ordered[: place + 1]]
+    match op.ranking:
+        case Ranking.ROW_NUMBER:
+            return place + 1
+        case Ranking.RANK:
+            return before.index(before[-1]) + 1
+        case Ranking.DENSE_RANK:
+            return len(set(before))
+        case Ranking.LAG | Ranking.LEAD:
+            wanted = place - op.offset if op.ranking is Ranking.LAG else place + op.offset
+            if op.argument is None or not 0 <= wanted < len(ordered):
+                return None
+            return value(op.argument, ordered[wanted])
 
 
 # Aggregates
@@ -330,47 +253,61 @@ def _joined(op: JoinPublic, tables: Tables) -> Iterator[tuple[Any, Row]]:
 
 @dataclass(frozen=True)
 class Added:
-    """What each unit would add to each group that it has rows in: unit → group → one number for each tally."""
+    """What each unit would add to each group that it has rows in: unit → group → one number, or a set of values that it
+    brings, for each tally."""
 
     cells: list[Cell]
-    amounts: dict[Any, dict[Cell, tuple[int, ...]]]
+    amounts: dict[Any, dict[Cell, tuple[int | frozenset[Any], ...]]]
     tallies: int
 
     def total(self, choose: Choose) -> dict[Cell, tuple[int, ...]]:
         """The exact answer, when each unit adds to the groups that it keeps."""
-        sums = {cell: [0] * self.tallies for cell in self.cells}
+        sums: dict[Cell, list[Any]] = {cell: [0] * self.tallies for cell in self.cells}
         for unit, own in self.amounts.items():
             kept = list(choose(unit, [cell for cell in self.cells if cell in own]))
             if len(set(kept)) != len(kept) or not set(kept) <= own.keys():
                 raise Unsound(f"{unit!r} keeps {kept}, out of {list(own)}")
             for cell in kept:
-                sums[cell] = [old + new for old, new in zip(sums[cell], own[cell], strict=True)]
-        return {cell: tuple(numbers) for cell, numbers in sums.items()}
+                sums[cell] = [
+                    new | (old or frozenset()) if isinstance(new, frozenset) else old + new
+                    for old, new in zip(sums[cell], own[cell], strict=True)
+                ]
+        return {
+            cell: tuple(len(one) if isinstance(one, frozenset) else one for one in found)
+            for cell, found in sums.items()
+        }
 
 
-def added(op: Aggregate, tables: Tables) -> Added:
+def added(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> Added:
     """What is known before anyone chooses groups."""
     cells = list(itertools.product(*(group.values for group in op.groups)))
-    known = set(cells)
-    rows: dict[Any, dict[Cell, list[Row]]] = {}
-    for unit, row in relation(op.input, tables):
-        cell = tuple(value(group.expression, row) for group in op.groups)
-        if cell in known:
-            rows.setdefault(unit, {}).setdefault(cell, []).append(row)
     amounts = {
         unit: {cell: tuple(amount(tally, own) for tally in op.tallies) for cell, own in groups.items()}
-        for unit, groups in rows.items()
+        for unit, groups in grouped(op, tables, keep).items()
     }
+    if any(group.private for group in op.groups):  # those that some unit has
+        held = {cell for own in amounts.values() for cell in own}
+        cells = sorted(held, key=lambda cell: [(one is None, one) for one in cell])
     return Added(cells, amounts, len(op.tallies))
 
 
-def aggregate(op: Aggregate, tables: Tables, choose: Choose) -> dict[Cell, tuple[int, ...]]:
+def grouped(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> dict[Any, dict[Cell, list[Row]]]:
+    """The rows of each unit in each public group."""
+    rows: dict[Any, dict[Cell, list[Row]]] = {}
+    for unit, row in relation(op.input, tables, keep):
+        cell = tuple(value(group.expression, row) for group in op.groups)
+        if all(group.private or one in group.values for group, one in zip(op.groups, cell, strict=True)):
+            rows.setdefault(unit, {}).setdefault(cell, []).append(row)
+    return rows
+
+
+def aggregate(op: Aggregate, tables: Tables, choose: Choose, keep: Keep = by_hash) -> dict[Cell, tuple[int, ...]]:
     """One exact number a tally for every public cell, in the order of the cells."""
-    return added(op, tables).total(lambda unit, own: own if len(own) <= op.most_groups else choose(unit, own))
+    return added(op, tables, keep).total(lambda unit, own: own if len(own) <= op.most_groups else choose(unit, own))
 
 
-def amount(tally: Tally, rows: Sequence[Mapping[str, Any]]) -> int:
-    """What one unit's rows of one group add."""
+def amount(tally: Tally, rows: Sequence[Mapping[str, Any]]) -> int | frozenset[Any]:
+    """What one unit's rows of one group add; of different values, those that it brings."""
     values = [True if tally.argument is None else value(tally.argument, row) for row in rows]
     there = [one for one in values if one is not None]
     low, high = tally.bounds
@@ -385,9 +322,38 @@ def amount(tally: Tally, rows: Sequence[Mapping[str, Any]]) -> int:
             if tally.most_rows is not None and len(found) > tally.most_rows:
                 total = math.trunc(Fraction(total * tally.most_rows, len(found)))
             return min(max(total, low), high) if found else 0
+        case Measure.DISTINCT:
+            different = {one + 0.0 if isinstance(one, float) else one for one in there}
+            return frozenset(sorted(different, key=_hashed)[:high])
 
 
-def steps(tally: Tally, number: int | float) -> int | None:
+def _hashed(content: Any) -> bytes:
+    return hashlib.blake2b(repr(content).encode("utf-8", "surrogatepass"), key=b"values").digest()
+
+
+def bins(op: Aggregate, place: int, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The steps that one unit's rows of one group have in a histogram: at most so many, by a hash of step and copy."""
+    wanted = op.histograms[place]
+    there = [one for row in rows if (one := value(wanted.argument, row)) is not None]
+    found = [step for one in there if (step := steps(wanted, one)) is not None]
+    copies = [(step, found[:at].count(step)) for at, step in enumerate(found)]
+    return sorted(step for step, _ in sorted(copies, key=_hashed)[: wanted.most_rows])
+
+
+def histograms(op: Aggregate, tables: Tables, choose: Choose, keep: Keep = by_hash) -> list[list[list[int]]]:
+    """For each histogram and public cell, the steps of all rows that are kept, ascending."""
+    owned = grouped(op, tables, keep)
+    cells = list(itertools.product(*(group.values for group in op.groups)))
+    found: list[list[list[int]]] = [[[] for _ in cells] for _ in op.histograms]
+    for unit, own in owned.items():
+        mine = [cell for cell in cells if cell in own]
+        for cell in mine if len(mine) <= op.most_groups else choose(unit, mine):
+            for place in range(len(op.histograms)):
+                found[place][cells.index(cell)] += bins(op, place, own[cell])
+    return [[sorted(steps_) for steps_ in one] for one in found]
+
+
+def steps(tally: Tally | Histogram, number: int | float) -> int | None:
     """A value in whole steps of the grid: by DOUBLE arithmetic for reals, exactly for integers."""
     low, high = tally.clamp or (None, None)
     if isinstance(number, int):
@@ -401,17 +367,17 @@ def steps(tally: Tally, number: int | float) -> int | None:
     return within64(half_even(Fraction(scaled))) if math.isfinite(scaled) else None
 
 
-def over(op: Aggregate, tables: Tables) -> list[Any]:
+def over(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> list[Any]:
     """The units that have more groups than they may keep."""
-    return [unit for unit, own in added(op, tables).amounts.items() if len(own) > op.most_groups]
+    return [unit for unit, own in added(op, tables, keep).amounts.items() if len(own) > op.most_groups]
 
 
 MOST_CHOICES = 20_000
 
 
-def possible(op: Aggregate, tables: Tables, answer: Mapping[Cell, Sequence[int]]) -> bool:
+def possible(op: Aggregate, tables: Tables, answer: Mapping[Cell, Sequence[int]], keep: Keep = by_hash) -> bool:
     """Whether an answer is one that some choice of groups gives. Refuses to count beyond MOST_CHOICES."""
-    known = added(op, tables)
+    known = added(op, tables, keep)
     chooser = [unit for unit, own in known.amounts.items() if len(own) > op.most_groups]
     options = [list(itertools.combinations(sorted_cells(known, unit), op.most_groups)) for unit in chooser]
     if math.prod(len(one) for one in options) > MOST_CHOICES:

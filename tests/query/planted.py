@@ -13,14 +13,15 @@ from unittest import mock
 import numpy as np
 
 from hubbub import noise
-from hubbub.engines import aggregate, relations, steps
+from hubbub.engines import aggregate, distinct, histogram, relations, steps
 from hubbub.engines.words import Sql, case, cast, function, infix, number, text
-from hubbub.mechanisms import Geometric, integers, laplace
+from hubbub.mechanisms import Geometric, Quantile, integers, laplace
 from hubbub.policy.kinds import Kind, Type
 from hubbub.privacy.event import Event
 from hubbub.privacy.filter import PureFilter
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query import plan as planning
+from hubbub.query import shares
 from hubbub.query.ops import Scan, Tally
 from hubbub.query.plan import Plan
 
@@ -119,7 +120,7 @@ sensitivity_of_one_row = _in_place(planning, "_sensitivity", _one_row)
 @contextmanager
 def calibrated_for_half() -> Iterator[None]:
     """Mechanisms for half the sensitivity that the plan proves."""
-    honest = planning._calibrated
+    honest = shares.calibrated
 
     def halved(sensitivities: Any, *more: Any) -> Any:
         return honest([Sensitivity(l0=one.l0, linf=one.linf / 2) for one in sensitivities], *more)
@@ -127,6 +128,39 @@ def calibrated_for_half() -> Iterator[None]:
     with mock.patch.object(planning, "_calibrated", halved):
         yield
 
+
+# Choices and different values
+
+_choosing = planning._choosing
+
+
+def _unlimited(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
+    return _unkeyed(rows)
+
+
+@contextmanager
+def rows_of_a_unit_not_limited() -> Iterator[None]:
+    """All rows of a unit are in a histogram, and all its values are counted."""
+    with mock.patch.object(histogram, "limited", _unlimited), mock.patch.object(distinct, "limited", _unlimited):
+        yield
+
+
+def _limited_by_data_order(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
+    by = "unit, code" if grouped else "unit"
+    return _unkeyed(
+        f"SELECT * EXCLUDE (rank) FROM (SELECT *, row_number() OVER (PARTITION BY {by}) AS rank FROM ({rows}) AS a) "
+        f"AS b WHERE rank <= {most}"
+    )
+
+
+rows_of_a_unit_by_data_order = _in_place(histogram, "limited", _limited_by_data_order)
+choices_in_one_group = _in_place(planning, "_choosing", lambda *given: replace(_choosing(*given), groups=1))
+rank_moves_by_the_smaller_share = _in_place(
+    Quantile, "rate", property(lambda self: self.epsilon / (2 * min(self.q, 1 - self.q) * self.rows))
+)
+rank_of_one_row = _in_place(
+    Quantile, "rate", property(lambda self: self.epsilon / (2 * max(self.q, 1 - self.q)))
+)
 
 # Noise
 
@@ -184,6 +218,13 @@ REPLAY = {
 }
 """What replay must see."""
 
+REPLAY_CHOICES = {
+    "rows_of_a_unit_not_limited": rows_of_a_unit_not_limited,
+    "rows_of_a_unit_by_data_order": rows_of_a_unit_by_data_order,
+    "choices_in_one_group": choices_in_one_group,
+}
+"""What replay must see in questions that choose values, or count different ones."""
+
 AUDIT = {
     "halved_scale": halved_scale,
     "one_draw_for_all_groups": one_draw_for_all_groups,
@@ -195,3 +236,11 @@ AUDIT = {
     "no_clamp": no_clamp,
 }
 """What an audit must see, in ε."""
+
+AUDIT_CHOICES = {
+    "rows_of_a_unit_not_limited": rows_of_a_unit_not_limited,
+    "choices_in_one_group": choices_in_one_group,
+    "rank_moves_by_the_smaller_share": rank_moves_by_the_smaller_share,
+    "rank_of_one_row": rank_of_one_row,
+}
+"""What an audit must see, in ε, in such questions."""

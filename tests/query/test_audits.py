@@ -110,7 +110,7 @@ def test_the_interpreter_catches_rows_that_are_not_clamped(sides: tuple[World, W
     meant = list(interpreter.aggregate(plan.aggregate, tables, lambda unit, own: own).values())
     for fault, right in ((nullcontext, True), (planted.no_clamp_of_rows, False)):
         with fault(), fixed_key():
-            assert (db._engine.prepare(plan.aggregate, tables=db.policy.tables)() == meant) is right
+            assert (db._engine.prepare(plan.aggregate, tables=db.policy.tables)().tallies == meant) is right
 
 
 # The gate and the ledger
@@ -158,7 +158,7 @@ def audited(
         plan = db.plan(text, epsilon=1, delta=delta)
         assert {type(one) for one in plan.mechanisms} == {drawn_from}
         with fixed_key():
-            cells.append(db._engine.prepare(plan.aggregate, tables=db.policy.tables)())
+            cells.append(db._engine.prepare(plan.aggregate, tables=db.policy.tables)().tallies)
     return lower_bound(Handed(db, plan), cells[0], cells[1], samples=draws, delta=float(delta))
 
 

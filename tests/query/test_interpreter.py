@@ -236,10 +236,14 @@ def test_one_unit_moves_few_cells_each_a_little(rng: Random) -> None:
 
 @given(rng=seeds())
 @settings(max_examples=100 * TIMES, derandomize=True)
-def test_every_operation_is_row_by_row(rng: Random) -> None:
-    """A relation over some rows and others is the relation over the one beside that over the other."""
-    case = generate.case(rng)
-    rows = case.tables["private"]
-    cut = rng.randint(0, len(rows))
-    parts = [interpreter.relation(case.relation, case.tables | {"private": part}) for part in (rows[:cut], rows[cut:])]
-    assert interpreter.relation(case.relation, case.tables) == [*parts[0], *parts[1]]
+def test_every_relation_is_unit_by_unit(rng: Random) -> None:
+    """What a unit has in a relation is what it would have if it were alone, whatever the order of rows."""
+    case = generate.case(rng, most=4)
+    whole = Counter(map(_hashed, interpreter.relation(case.relation, case.shuffled(rng).tables)))
+    alone = [interpreter.relation(case.relation, case.only(unit).tables) for unit in case.units]
+    assert whole == Counter(_hashed(row) for rows in alone for row in rows)
+
+
+def _hashed(owned: interpreter.Owned) -> tuple[Any, ...]:
+    unit, row = owned
+    return (unit, *row.items())

@@ -27,7 +27,7 @@ def refusal(text: object) -> QueryError:
 
 
 def test_there_are_enough_and_none_twice() -> None:
-    assert len(LINES) >= 150
+    assert len(LINES) >= 650
     assert len({text for _, text in LINES}) == len(LINES)
     codes = {one.code for one in vars(errors).values() if isinstance(one, type) and issubclass(one, QueryError)}
     assert {code for code, _ in LINES} == codes - {"query"}
@@ -55,7 +55,7 @@ FUNCTION_WORDS = FUNCTIONS.keys() | {"cost", "ward"}
 
 @pytest.mark.parametrize(("code", "text"), LINES[::5])
 def test_whitespace_case_and_comments_change_nothing(code: str, text: str) -> None:
-    if "--" in text or "'" in text or '"' in text:
+    if "--" in text or "'" in text or '"' in text or text == ";":
         return
     spaced = "/* so */ " + text.replace(" ", "\n   ") + " -- and so on"
     assert refusal(spaced.upper() if "$" not in text else spaced).code == code

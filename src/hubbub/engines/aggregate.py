@@ -8,10 +8,14 @@ Capacity: a row adds at most 2^63 steps, a unit at most 2^63 to a group: both ar
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
+from hubbub.engines import distinct, histogram, keyed
+from hubbub.engines.limit import KEPT
 from hubbub.engines.lower import lower
-from hubbub.engines.relations import UNIT, From, Keys, Lowering, Statement
+from hubbub.engines.own import UNIT, alike
+from hubbub.engines.relations import SECRETS, From, Keys, Lowering, Statement
 from hubbub.engines.steps import bounded, steps
 from hubbub.engines.words import (
     STAR,
@@ -30,15 +34,16 @@ from hubbub.engines.words import (
     over,
     present,
     select,
+    with_once,
     within,
 )
 from hubbub.errors import CapacityError, ParameterError
-from hubbub.policy.kinds import INT64, INT128, Type, of
+from hubbub.policy.kinds import INT64, INT128, Kind, Type, of
 from hubbub.policy.tables import Table
 from hubbub.query.expression import Value
-from hubbub.query.ops import Aggregate, Group, Measure
+from hubbub.query.ops import Aggregate, Group, Measure, Tally
 
-CODE = "code"
+CODE = keyed.CODE
 FEW = 16
 """Rows of a unit in a group, up to which its groups are chosen before they are added up."""
 
@@ -50,24 +55,50 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Stat
 
     Two secret numbers key the hash that chooses the groups of a unit. They can be chosen among rows or among sums for
     each unit and group: the same groups. The first is faster where a unit has few rows in a group, since fewer are
-    added up; the second where it has many. What the tallies allow one unit decides, which is public.
+    added up; the second where it has many. What the tallies allow one unit decides, which is public. Different values
+    and histograms look at the rows themselves, and so at the rows in the groups that were chosen.
     """
-    keys = tuple(_keys(index, group) for index, group in enumerate(op.groups))
+    keys = tuple(_keys(index, group) for index, group in enumerate(op.groups) if not group.private)
+    private = keyed.is_private(op)
     cells = math.prod(len(group.values) for group in op.groups)
-    coded = _coded(op, Lowering(tables, origins), keys)
-    choosing = op.most_groups < cells and not op.single
-    if op.single:
+    lowering = Lowering(tables, origins)
+    coded = _coded(op, lowering, keys)
+    choose = keyed.chosen if private else _chosen
+    choosing = (private or op.most_groups < cells) and not op.single
+    several, summed = _looked_at_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
+    if several:
+        kept = choose(coded, op.most_groups, function("dense_rank")) if choosing else coded
+        again, alone = select(name(KEPT), STAR), op.single or not (summed or private)
+        pairs = _singles(op, again) if alone else _pairs(op, again, grouped=bool(op.groups))
+    elif op.single:
         pairs = _singles(op, coded)
     elif not choosing:
-        pairs = _pairs(op, coded, grouped=bool(keys))
+        pairs = _pairs(op, coded, grouped=bool(op.groups))
     elif 0 < rows_for_a_pair(op) <= FEW:
-        pairs = _pairs(op, _chosen(coded, op.most_groups, function("dense_rank")), grouped=True)
+        pairs = _pairs(op, choose(coded, op.most_groups, function("dense_rank")), grouped=True)
     else:
-        pairs = _chosen(_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
-    code = name(CODE) if keys else alias(number(0), CODE)
+        pairs = choose(_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
+    code = name(CODE) if op.groups else alias(number(0), CODE)
     totals = [cast(_total(op, index), "VARCHAR") for index in range(len(op.tallies))]
-    whole = select(within(pairs), code, *totals, by=[name(CODE)] if keys else ())
-    return Statement(whole, keys, secrets=2 if choosing else 0)
+    totals += [histogram.looked_up(one, grouped=bool(op.groups)) for one in several if one.startswith("histogram")]
+    secrets = SECRETS if choosing or (several and not op.single) else lowering.secrets
+    if private:
+        made = keyed.statement(op, pairs, totals, keys=keys, secrets=secrets)
+    else:
+        source = within(pairs if summed or op.groups else Sql("SELECT 1"))  # without sums, one row would be many
+        whole = select(source, code, *totals, by=[name(CODE)] if op.groups else ())
+        made = Statement(whole, keys, secrets=secrets)
+    for called, query in reversed([(KEPT, kept), *several.items()] if several else []):
+        made = replace(made, sql=with_once(query, called, select(within(Sql(made.sql)), STAR)))
+    return made
+
+
+def _looked_at_again(op: Aggregate) -> dict[str, Sql]:
+    """The tables that are made of the kept rows, beside sums: by name."""
+    values = [index for index, tally in enumerate(op.tallies) if tally.measure is Measure.DISTINCT]
+    return {distinct.table(index): distinct.distinct(op, index) for index in values} | {
+        histogram.table(index): histogram.histogram(op, index) for index in range(len(op.histograms))
+    }
 
 
 def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
@@ -79,21 +110,33 @@ def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
         for index, tally in enumerate(op.tallies)
         if tally.argument is not None
     ]
+    shown += [alias(lower(one.argument, names), f"b{index}") for index, one in enumerate(op.histograms)]
     source = within(select(within(rows), name(UNIT), *shown))
     code: Sql | None = None
-    for index, (one, group) in enumerate(zip(keys, op.groups, strict=True)):
+    public = [(index, group) for index, group in enumerate(op.groups) if not group.private]
+    for one, (index, group) in zip(keys, public, strict=True):
         same = "IS NOT DISTINCT FROM" if None in one.values else "="
         source = joined(source, name(one.table), [infix(same, name(f"g{index}"), name("value", of=one.table))])
         place = name("place", of=one.table)
         code = place if code is None else infix("+", infix("*", code, _whole(len(group.values))), place)
+    code = keyed.code(op) if keyed.is_private(op) else code
     shown = [name(UNIT)] if code is None else [name(UNIT), alias(code, CODE)]
     for index, tally in enumerate(op.tallies):
         if tally.argument is not None:
-            value = name(f"a{index}")
-            total = tally.measure is Measure.TOTAL
-            needed = steps(tally, value, tally.argument.kind) if total else case((present(value), TRUE))
-            shown.append(alias(needed, f"s{index}"))
+            shown.append(alias(_needed(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))
+    for index, wanted in enumerate(op.histograms):
+        shown.append(alias(steps(wanted, name(f"b{index}"), wanted.argument.kind), histogram.column(index)))
     return select(source, *shown)
+
+
+def _needed(tally: Tally, value: Sql, kind: Kind) -> Sql:
+    match tally.measure:
+        case Measure.TOTAL:
+            return steps(tally, value, kind)
+        case Measure.DISTINCT:
+            return alike(value, kind)
+        case Measure.ROWS | Measure.UNITS:
+            return case((present(value), TRUE))
 
 
 def _pairs(op: Aggregate, coded: Sql, *, grouped: bool) -> Sql:
@@ -103,6 +146,8 @@ def _pairs(op: Aggregate, coded: Sql, *, grouped: bool) -> Sql:
         value = None if tally.argument is None else name(f"s{index}")
         many = function("count", STAR if value is None else value)
         match tally.measure:
+            case Measure.DISTINCT:
+                continue
             case Measure.UNITS if value is None:
                 continue
             case Measure.UNITS:
@@ -123,6 +168,8 @@ def _singles(op: Aggregate, coded: Sql) -> Sql:
     shown: list[Sql] = [name(CODE)] if op.groups else []
     for index, tally in enumerate(op.tallies):
         value = name(f"s{index}")
+        if tally.measure is Measure.DISTINCT:
+            continue
         if tally.measure is Measure.TOTAL:
             shown.append(alias(bounded(value, tally.bounds), f"t{index}"))
         elif tally.measure is Measure.ROWS or tally.argument is not None:
@@ -180,6 +227,9 @@ def _chosen(rows: Sql, most: int, rank: Sql) -> Sql:
 
 def _total(op: Aggregate, index: int) -> Sql:
     tally = op.tallies[index]
+    if tally.measure is Measure.DISTINCT:
+        found = histogram.looked_up(distinct.table(index), grouped=bool(op.groups))
+        return function("coalesce", found, number(0))
     if tally.measure is Measure.UNITS and tally.argument is None:
         return function("count", STAR)
     return function("coalesce", function("sum", name(f"t{index}")), number(0))

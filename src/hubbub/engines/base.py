@@ -5,18 +5,15 @@ from typing import Protocol
 
 from hubbub.policy.tables import Source, Table
 from hubbub.query.expression import Expression, Value
-from hubbub.query.ops import Aggregate, Relation
+from hubbub.query.ops import Aggregate, Counted, Relation
 
 
 class Engine(Protocol):
     """Runs ops on declared tables. Whatever goes wrong while it reads is one and the same EngineError."""
 
-    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], list[tuple[int, ...]]]:
+    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], Counted]:
         """What reads the data when it is called. Whatever can go wrong for public reasons, like sums that cannot be
         held, is raised before that, and so before anything is paid.
-
-        It gives one exact integer a tally, for every combination of public keys: the last group's values change
-        fastest. These are exact: they belong into Secrets at once.
         """
 
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:

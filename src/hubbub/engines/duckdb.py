@@ -3,15 +3,17 @@
 Whatever happens in there, the analyst hears one fixed sentence; what really happened goes to the owner's log alone.
 """
 
-import math
+import itertools
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from hubbub.engines import relations
+from hubbub.engines import blocks as dealing
+from hubbub.engines import histogram, keyed, relations
 from hubbub.engines.aggregate import aggregate as lowered
+from hubbub.engines.blocks import Rows
 from hubbub.engines.pool import Pool
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin, Sources
@@ -20,10 +22,10 @@ from hubbub.errors import EngineError, HubbubError, ParameterError
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Limits, Source, Table
 from hubbub.query.expression import Expression, Value
-from hubbub.query.ops import Aggregate, JoinPublic, Relation, Scan
+from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 
 Log = Callable[[str], None]
-Run = Callable[[], list[tuple[int, ...]]]
+Run = Callable[[], Counted]
 
 _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
@@ -64,15 +66,32 @@ class DuckDB:
         here, before anything is paid; calling what is returned reads the data."""
         origins = self._origins(aggregate.input, tables)
         statement = lowered(aggregate, tables, _clauses(origins))
-        cells = math.prod(len(group.values) for group in aggregate.groups)
+        cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
 
-        def run() -> list[tuple[int, ...]]:
-            found = [(0,) * len(aggregate.tallies)] * cells
-            for code, *sums in self._ask(statement, origins.values()):
-                found[code] = tuple(int(one) for one in sums)
-            return found
+        def run() -> Counted:
+            rows = self._ask(statement, origins.values())
+            try:
+                if keyed.is_private(aggregate):
+                    return keyed.counted(aggregate, rows, _value)
+                return histogram.counted(aggregate, cells, rows)
+            except Exception as error:
+                self._tell(f"{type(error).__name__}: {error}")
+                raise EngineError from None
 
         return run
+
+    def blocks(
+        self,
+        relation: Relation,
+        columns: Sequence[tuple[str, Expression]],
+        *,
+        tables: Mapping[str, Table],
+        blocks: int,
+    ) -> Callable[[], list[Rows]]:
+        """What reads the rows, dealt out to blocks by their units, when it is called."""
+        origins = self._origins(relation, tables)
+        statement = dealing.statement(relation, columns, tables, _clauses(origins), blocks=blocks)
+        return lambda: dealing.dealt(columns, self._ask(statement, origins.values()), blocks=blocks)
 
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
@@ -178,13 +197,7 @@ def _clauses(origins: Mapping[str, Origin]) -> dict[str, Sql]:
 
 
 def _scanned(op: Relation) -> set[str]:
-    match op:
-        case Scan(table=table):
-            return {table}
-        case JoinPublic(input=below, public=public):
-            return _scanned(below) | _scanned(public)
-        case _:
-            return _scanned(op.input)
+    return {op.table} if isinstance(op, Scan) else {table for one in below(op) for table in _scanned(one)}
 
 
 def _value(shown: str, type_: Type) -> Value:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from hubbub.engines.lower import Names, lower, matched
+from hubbub.engines.own import UNIT, Part, capped, joined_own, matched_rows, united, windowed
+from hubbub.engines.reduce import reduced
 from hubbub.engines.words import (
     NULL,
     STAR,
@@ -30,11 +32,27 @@ from hubbub.engines.words import (
 )
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT64, Kind, Type
-from hubbub.policy.tables import Table
+from hubbub.policy.tables import Column, Table
 from hubbub.query.expression import Expression
-from hubbub.query.ops import Filter, JoinKind, JoinPublic, Project, Relation, Scan
+from hubbub.query.ops import (
+    Cap,
+    Filter,
+    JoinKind,
+    JoinOwn,
+    JoinPublic,
+    Match,
+    Project,
+    Reduce,
+    Relation,
+    Scan,
+    Union,
+    Window,
+    below,
+)
+from hubbub.query.shape import hull, private, shape
 
-UNIT = "unit"
+SECRETS = 2
+"""How many secret numbers key the hashes of a statement, where it has any."""
 
 From = Mapping[str, Sql]
 """What stands behind FROM for each declared table."""
@@ -67,22 +85,48 @@ class Lowering:
         self._tables = tables
         self._origins = origins
         self._count = itertools.count()
+        self.secrets = 0
+        """How many secret numbers the relations lowered so far look at."""
 
     def relation(self, op: Relation) -> tuple[Sql, Names]:
         """Rows with their unit, if they have one, beside their columns."""
         match op:
             case Scan():
                 return self._scan(op)
-            case Filter(input=below, condition=condition):
-                inner, names = self.relation(below)
+            case Filter(input=rows, condition=condition):
+                inner, names = self.relation(rows)
                 return select(within(inner), STAR, where=[lower(condition, names)]), names
-            case Project(input=below, columns=columns):
-                inner, names = self.relation(below)
+            case Project(input=rows, columns=columns):
+                inner, names = self.relation(rows)
                 made = {column: self._fresh() for column, _ in columns}
                 shown = [alias(lower(one, names), made[column]) for column, one in columns]
-                return select(within(inner), *unit_of(below), *shown), made
+                return select(within(inner), *unit_of(rows), *shown), made
             case JoinPublic():
                 return self._join(op)
+            case Cap():
+                self.secrets = SECRETS
+                return capped(op, self._part(op.input), self._fresh)
+            case JoinOwn():
+                return joined_own(op, self._part(op.input), self._part(op.other))
+            case Match():
+                return matched_rows(op, self._part(op.input), self._part(op.other))
+            case Reduce():
+                return reduced(op, self._part(op.input), self._fresh)
+            case Window():
+                return windowed(op, self._part(op.input), self._fresh)
+            case Union():
+                return united(op, [self._part(one) for one in op.inputs])
+
+    def _part(self, op: Relation) -> Part:
+        rows, names = self.relation(op)
+        return Part(sql=rows, names=names, kinds=shape(op), unit=self._unit(op), light=_light(op))
+
+    def _unit(self, op: Relation) -> Kind | None:
+        """The kind of the unit; of several relations that are put together, one that holds them all."""
+        if isinstance(op, Scan):
+            return None if op.unit is None else self._owner(op.table, op.unit).kind
+        kinds = [kind for one in below(op) if (kind := self._unit(one)) is not None]
+        return hull(kinds) if private(op) else None
 
     def _fresh(self) -> str:
         return f"c{next(self._count)}"
@@ -93,16 +137,20 @@ class Lowering:
         shown = [alias(safe(name(_declared(table, column)), kind), names[column]) for column, kind in op.columns]
         if op.unit is None:
             return select(self._origins[op.table], *(shown or [NULL])), names
-        declared = table.column(op.unit)
-        if declared is None:
-            raise PolicyError(f"Table {op.table} has no column {op.unit}, its unit. Declare it.", name=op.table)
+        declared = self._owner(op.table, op.unit)
         shown.append(alias(safe(name(declared.name), declared.kind), UNIT))
         found = select(self._origins[op.table], *shown)
         return select(within(found), STAR, where=[present(name(UNIT))]), names
 
+    def _owner(self, table: str, unit: str) -> Column:
+        declared = self._tables[table].column(unit)
+        if declared is None:
+            raise PolicyError(f"Table {table} has no column {unit}, its unit. Declare it.", name=table)
+        return declared
+
     def _join(self, op: JoinPublic) -> tuple[Sql, Names]:
-        if unit_of(op.public):
-            raise ParameterError("public", "a relation of public tables", op.public)
+        if private(op.public) or op.kind is JoinKind.FULL:
+            raise ParameterError("public", "a relation of public tables, whose rows without a match are left out", op)
         left, mine = self.relation(op.input)
         right, theirs = self.relation(op.public)
         pairs = [infix("=", *matched(one, other, (mine, theirs))) for one, other in op.keys]
@@ -158,11 +206,12 @@ def safe(column: Sql, kind: Kind) -> Sql:
 
 def unit_of(op: Relation) -> list[Sql]:
     """The unit, where rows have one."""
-    match op:
-        case Scan(unit=unit):
-            return [] if unit is None else [name(UNIT)]
-        case Filter(input=below) | Project(input=below) | JoinPublic(input=below):
-            return unit_of(below)
+    return [name(UNIT)] if private(op) else []
+
+
+def _light(op: Relation) -> bool:
+    """Whether rows come straight from a table."""
+    return isinstance(op, Scan) or (isinstance(op, Filter | Project) and _light(op.input))
 
 
 def _declared(table: Table, column: str) -> str:

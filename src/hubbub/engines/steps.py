@@ -10,15 +10,15 @@ from fractions import Fraction
 from hubbub.engines.words import Sql, case, cast, constant, function, infix, try_cast
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
-from hubbub.query.ops import Tally
+from hubbub.query.ops import Histogram, Tally
 
 
-def steps(tally: Tally, value: Sql, kind: Kind) -> Sql:
+def steps(tally: Tally | Histogram, value: Sql, kind: Kind) -> Sql:
     """The steps of a value that is a column: it is looked at several times."""
     return _real(tally, value) if kind.type is Type.REAL else _whole(tally, value, kind)
 
 
-def _real(tally: Tally, value: Sql) -> Sql:
+def _real(tally: Tally | Histogram, value: Sql) -> Sql:
     if tally.clamp is None:
         raise CapacityError("Reals are added up within bounds. Declare bounds for the column.")
     low, high = (float(end) for end in tally.clamp)
@@ -40,7 +40,7 @@ def _rounded(value: float) -> int:
     return round(value) if math.isfinite(value) else INT128[1]
 
 
-def _whole(tally: Tally, value: Sql, kind: Kind) -> Sql:
+def _whole(tally: Tally | Histogram, value: Sql, kind: Kind) -> Sql:
     """Exactly (x − a/b) / (p/q), which is (x·b·q − a·q) / (b·p), rounded half to even.
 
     Rounding keeps order, so bounds that are not whole are clamped to again in steps.
@@ -70,7 +70,7 @@ def _whole(tally: Tally, value: Sql, kind: Kind) -> Sql:
             node = _nearest(node, divisor, odd=below % 2 == 1)
         node = try_cast(infix("+", node, _number(below, wide=True)), "BIGINT")
     inner = [round((end - tally.origin) / tally.grid) for end in ends]
-    return node if all(end.denominator == 1 for end in ends) else _limited(node, inner[0], inner[1])
+    return node if all(end.denominator == 1 for end in ends) else limited(node, inner[0], inner[1])
 
 
 def _nearest(node: Sql, divisor: int, *, odd: bool) -> Sql:
@@ -89,11 +89,12 @@ def bounded(node: Sql, bounds: tuple[int, int]) -> Sql:
     """What one unit adds to one group, clamped and in 64 bits; 0 where it has no value."""
     if not (_within(bounds[0], INT64) and _within(bounds[1], INT64)):
         raise CapacityError("What one unit may add does not fit 64 bits. Use a coarser grid.")
-    clamped = try_cast(_limited(node, *bounds), "BIGINT")
+    clamped = try_cast(limited(node, *bounds), "BIGINT")
     return function("coalesce", clamped, _number(0))
 
 
-def _limited(node: Sql, low: int, high: int) -> Sql:
+def limited(node: Sql, low: int, high: int) -> Sql:
+    """A whole number within bounds."""
     wide = not (_within(low, INT64) and _within(high, INT64))
     return _clamped(node, _number(low, wide=wide), _number(high, wide=wide))
 

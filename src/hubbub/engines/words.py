@@ -140,8 +140,29 @@ def among(piece: Sql, choices: Sequence[Sql]) -> Sql:
 def over(called: Sql, *, partition: Sequence[Sql], order: Sequence[Sql] = (), frame: str = "") -> Sql:
     """A window function; missing values come last."""
     ordered = ", ".join(f"{one} NULLS LAST" for one in order)
-    parts = [f"PARTITION BY {', '.join(partition)}", *([f"ORDER BY {ordered}"] if ordered else [])]
+    parts = [f"PARTITION BY {', '.join(partition)}"] if partition else []
+    parts += [f"ORDER BY {ordered}"] if ordered else []
     return Sql(f"{called} OVER ({' '.join([*parts, *([frame] if frame else [])])})")
+
+
+def distinct(piece: Sql) -> Sql:
+    """For an aggregate: each value once."""
+    return Sql(f"DISTINCT {piece}")
+
+
+def descending(piece: Sql) -> Sql:
+    """For an order: the greatest first."""
+    return Sql(f"{piece} DESC")
+
+
+def secret(place: int) -> Sql:
+    """One of the statement's secret numbers, which are its parameters."""
+    return cast(Sql(f"${place:d}"), "UBIGINT")
+
+
+def struct(fields: Mapping[str, Sql]) -> Sql:
+    """Several values as one that is equal where all of them are, missing ones included."""
+    return function("struct_pack", *(Sql(f"{name(field)} := {piece}") for field, piece in fields.items()))
 
 
 # Statements
@@ -177,6 +198,16 @@ def within(query: Sql, called: str = "q") -> Sql:
 def joined(left: Sql, right: Sql, on: Sequence[Sql], *, kind: str = "INNER") -> Sql:
     """Two sources side by side."""
     return Sql(f"{left} {kind} JOIN {right} ON {' AND '.join(on)}")
+
+
+def union_all(queries: Sequence[Sql]) -> Sql:
+    """All rows of several queries, one below the other."""
+    return Sql(" UNION ALL ".join(f"({query})" for query in queries))
+
+
+def with_once(query: Sql, called: str, then: Sql) -> Sql:
+    """A statement that looks several times at the rows of a query, which are made once."""
+    return Sql(f"WITH {name(called)} AS MATERIALIZED ({query}) {then}")
 
 
 def reader(name_: str, paths: Sequence[str], options: Mapping[str, Sql] | None = None) -> Sql:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Of the JSON below; a new number where its meaning changes."""
+UNIT_ROWS = 1000
+"""The limit on a unit's rows that is not written down: there was a time before it, with fingerprints of its own."""
 
 
 def fingerprint(policy: "Policy") -> str:
@@ -37,7 +39,12 @@ def canonical(policy: "Policy") -> str:
     limits = policy.limits
     content = {
         "format": FORMAT,
-        "limits": {"groups": limits.max_groups, "rows": limits.max_rows, "fanout": limits.max_fanout},
+        "limits": {
+            "groups": limits.max_groups,
+            "rows": limits.max_rows,
+            "fanout": limits.max_fanout,
+            **({} if limits.max_unit_rows == UNIT_ROWS else {"unit rows": limits.max_unit_rows}),
+        },
         **({"enforced": sorted(policy.enforced)} if policy.enforced else {}),
         "tables": [_table(table) for table in sorted(policy.tables.values(), key=lambda table: table.name)],
     }

@@ -166,14 +166,16 @@ class Limits:
     max_cells: int = 1_000_000
     """Groups that one question may have."""
     max_fanout: int = 1000
-    """Rows that one row may become by joins with public tables."""
+    """Rows that one row may become by joins."""
+    max_unit_rows: int = 1000
+    """Rows of a unit that are joined with other rows of it, and the most that its own rows, counted, come to."""
     seconds: float = 60.0
     memory: str = "4GB"
     temporary: str = "20GB"
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_groups", "max_rows", "max_cells", "max_fanout", "threads"):
+        for name in ("max_groups", "max_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"):
             value = getattr(self, name)
             if value is not None or name not in {"max_rows", "threads"}:
                 object.__setattr__(self, name, whole(name, value, least=1, most=1 << 40))

@@ -1,7 +1,7 @@
 """The answer to a question: a table of noisy numbers with their error bars, and what it cost. All of it is public."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ from hubbub.query.combine import CONFIDENCE, Number, combined
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.plan import Plan
-from hubbub.query.question import Order, key_name, noisy_name
+from hubbub.query.question import CHOSEN, Order, absent_name, key_name, noisy_name
+from hubbub.query.selection import cells_of
+from hubbub.query.stored import Drawn
 
 Cell = Any
 
@@ -107,13 +109,15 @@ class Answer:
 
 
 def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
+    """The table of one grouping whose keys were listed."""
+    return answer_of(plan, [Drawn([list(steps) for steps in noisy])], entry=entry)
+
+
+def answer_of(plan: Plan, drawn: Sequence[Drawn], *, entry: int) -> Answer:
     """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
     question = plan.question
-    numbers = combined(plan, noisy)
-    keys = itertools.product(*(group.values for group in question.groups))
     made: list[tuple[dict[str, Cell], list[Number]]] = []
-    for values, cell in zip(keys, numbers, strict=True):
-        row = {key_name(place): value for place, value in enumerate(values)}
+    for row, cell in _rows(plan, drawn):
         row |= {noisy_name(place): number.value for place, number in enumerate(cell)}
         if question.having is None or evaluate(question.having, row) is True:
             made.append((row, cell))
@@ -130,7 +134,7 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
     return Answer(
         plan=plan,
         entry=entry,
-        noisy=tuple(tuple(steps) for steps in noisy),
+        noisy=tuple(tuple(steps) for one in drawn for steps in one.noisy),
         columns=_unique(
             [output.name for output in question.outputs],
             [_interval_of(plan, place) is not None for place in range(len(question.outputs))],
@@ -141,11 +145,31 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
     )
 
 
+def _rows(plan: Plan, drawn: Sequence[Drawn]) -> Iterator[tuple[dict[str, Cell], list[Number]]]:
+    """The keys of each row, and its numbers: the grouping sets one below the other, in the order of the keys each.
+
+    A key that a set leaves out is missing in its rows, and said to be absent.
+    """
+    every = range(len(plan.question.groups))
+    chosen = plan.question.sets or (tuple(every),)
+    for places, one, part in zip(chosen, plan.sets or (plan,), drawn, strict=True):
+        groups = one.question.groups
+        cells = tuple(itertools.product(*(group.values for group in groups)))
+        if part.shown is not None:
+            cells = cells_of(groups, part.shown, most=plan.policy.limits.max_cells)
+        outside = {key_name(place): None for place in every} | {absent_name(place): 1 for place in every}
+        for values, numbers in zip(cells, combined(one, part.noisy, cells=len(cells)), strict=True):
+            inside = {key_name(place): value for place, value in zip(places, values, strict=True)}
+            yield outside | inside | {absent_name(place): 0 for place in places}, numbers
+
+
 def _interval_of(plan: Plan, place: int) -> int | None:
-    """Which aggregate an output shows as it is; expressions over noisy numbers have no interval of their own."""
+    """Which aggregate an output shows as it is; expressions over noisy numbers have no interval of their own, and
+    values that are chosen have none at all."""
     expression = plan.question.outputs[place].expression
     if isinstance(expression, Column) and expression.name.startswith("noisy "):
-        return int(expression.name.removeprefix("noisy "))
+        shown = int(expression.name.removeprefix("noisy "))
+        return None if plan.question.asked[shown].function in CHOSEN else shown
     return None
 
 

@@ -12,12 +12,20 @@ Interval = tuple[Fraction, Fraction]
 def bounds_of(expression: Expression, declared: Callable[[str], Interval | None]) -> Interval:
     """The bounds of an expression whose columns keep theirs, or MissingBounds."""
     found = _found(expression, declared)
-    if found is None or found[0] == found[1]:
+    if found is None:
         raise MissingBounds(
-            "There are no declared bounds for what is added up. Write sum(least(greatest(x, 0), 100)), or let the "
-            "owner declare the column's bounds."
+            "There are no declared bounds for these values. Write least(greatest(x, 0), 100), or let the owner declare "
+            "the column's bounds."
         )
-    return found
+    if found[0] < found[1]:
+        return found
+    only = found[0] or Fraction(1)  # one constant: from 0 to it, and sum(1) is a count
+    return min(only, Fraction(0)), max(only, Fraction(0))
+
+
+def interval_of(expression: Expression, declared: Callable[[str], Interval | None]) -> Interval | None:
+    """The same, or None; constants have an interval too."""
+    return _found(expression, declared)
 
 
 def _found(expression: Expression, declared: Callable[[str], Interval | None]) -> Interval | None:

@@ -4,63 +4,91 @@ Everything here is post-processing: it sees noisy numbers and public facts, and 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hubbub.policy.kinds import Type
+from hubbub.query.expression import Value
+from hubbub.query.moments import Side as _Side
+from hubbub.query.moments import Sums, paired
 from hubbub.query.plan import Part, Plan
-from hubbub.query.question import COUNTS, Aggregation
+from hubbub.query.question import CHOSEN, COUNTS, PAIRED, Aggregation, Asked
+from hubbub.query.selection import interval, spread
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A noisy number and where the exact one lies; None where nothing can be said."""
+    """A noisy number, or a value that was chosen, and where the exact one lies; None where nothing can be said."""
 
-    value: int | float | None
+    value: Value
     low: int | float | None = None
     high: int | float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A noisy sum in its own units, with its margin."""
-
-    value: Fraction
-    margin: Fraction
-
-
-def combined(plan: Plan, noisy: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE) -> list[list[Number]]:
-    """For each cell, one number for each aggregate that was asked."""
+def combined(
+    plan: Plan, noisy: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE, cells: int | None = None
+) -> list[list[Number]]:
+    """For each cell, one number for each aggregate that was asked; with private keys, of so many cells."""
+    tallies = noisy[: len(plan.aggregate.tallies)]
     return [
         [
-            _number(plan, asked.function, part, [steps[cell] for steps in noisy], confidence)
+            _chosen(plan, asked, part, noisy, cell)
+            if asked.function in CHOSEN
+            else _number(plan, asked.function, part, [steps[cell] for steps in tallies], confidence)
             for asked, part in zip(plan.question.asked, plan.parts, strict=True)
         ]
-        for cell in range(plan.cells)
+        for cell in range(plan.cells if cells is None else cells)
     ]
 
 
 def margin(plan: Plan, place: int, beta: float) -> Fraction:
     """How far a tally may be off, in its own units, except with probability ``beta``."""
-    return Fraction(plan.mechanisms[place].error(beta=beta)) * plan.aggregate.tallies[place].grid
+    passed = plan.passed_by(place)
+    error = plan.mechanisms[place].error(beta=beta) if passed is None else spread(passed, beta)
+    return Fraction(error) * plan.aggregate.tallies[place].grid
+
+
+def _chosen(plan: Plan, asked: Asked, part: Part, noisy: Sequence[Sequence[int]], cell: int) -> Number:
+    """A value out of the step that was chosen. Its error is one of ranks, so there is no interval of values."""
+    assert part.choice is not None
+    choice = plan.choices[part.choice]
+    step = noisy[len(plan.aggregate.tallies) + part.choice][cell * choice.many + part.level]
+    if asked.function is Aggregation.MODE:
+        return Number(asked.values[step])
+    wanted = plan.aggregate.histograms[choice.histogram]
+    value = wanted.origin + step * wanted.grid
+    whole = wanted.argument.kind.type is Type.INTEGER and asked.function is not Aggregation.QUANTILE_CONT
+    return Number(int(value) if whole else float(value))
 
 
 def _number(plan: Plan, function: Aggregation, part: Part, steps: Sequence[int], confidence: float) -> Number:
-    used = [place for place in (part.count, part.total, part.squares) if place is not None]
+    used = part.places
     beta = (1 - confidence) / len(used)
 
     def side(place: int | None) -> _Side:
         assert place is not None
+        passed = plan.passed_by(place)
+        if passed is not None:  # a count of units that is shown because it is large enough
+            low, high = interval(passed, steps[place], beta)
+            return _Side(Fraction(steps[place]), Fraction(max(steps[place] - low, high - steps[place])))
         return _Side(steps[place] * plan.aggregate.tallies[place].grid, margin(plan, place, beta))
 
     if function in COUNTS or function is Aggregation.SUM:
+        passed = plan.passed_by(used[0])
+        if passed is not None:
+            return Number(steps[used[0]], *interval(passed, steps[used[0]], beta))
         only = side(used[0])
         ends = only.value, only.value - only.margin, only.value + only.margin
         if all(one.denominator == 1 for one in ends):
             return Number(*(int(one) for one in ends))
         return Number(*(float(one) for one in ends))
+    if function in PAIRED:
+        assert part.second is not None
+        first, second = _sums(plan, part, side), _sums(plan, part.second, side)
+        return Number(*paired(function, side(part.count), first, second, side(part.products)))
     assert part.total is not None
     assert part.bounds is not None
     origin = plan.aggregate.tallies[part.total].origin
@@ -70,6 +98,15 @@ def _number(plan: Plan, function: Aggregation, part: Part, steps: Sequence[int],
     shift = plan.aggregate.tallies[part.squares].origin
     variance = _variance(side(part.count), side(part.total), side(part.squares), shift, part.bounds, origin)
     return _spread(function, variance, side(part.count).value)
+
+
+def _sums(plan: Plan, part: Part, side: Callable[[int | None], _Side]) -> Sums:
+    assert part.total is not None
+    assert part.bounds is not None
+    tallies = plan.aggregate.tallies
+    squares = None if part.squares is None else side(part.squares)
+    shift = Fraction(0) if part.squares is None else tallies[part.squares].origin
+    return Sums(side(part.total), tallies[part.total].origin, part.bounds, squares, shift)
 
 
 def _mean(count: _Side, total: _Side, origin: Fraction, bounds: tuple[Fraction, Fraction]) -> Number:
@@ -123,8 +160,8 @@ def _spread(function: Aggregation, variance: Number, count: Fraction) -> Number:
     factor = float(count / (count - 1)) if sample else 1.0
     rooted = function in {Aggregation.STDDEV_POP, Aggregation.STDDEV_SAMP}
 
-    def scaled(value: int | float | None) -> float | None:
-        if value is None:
+    def scaled(value: Value) -> float | None:
+        if not isinstance(value, int | float):
             return None
         return math.sqrt(value * factor) if rooted else value * factor
 

@@ -1,16 +1,31 @@
 """What a question will cost and how noisy its answer will be, before anything is paid or read. Free, and public."""
 
 import html
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from hubbub.ledger.terms import Statement
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
+from hubbub.query.choices import error_of
 from hubbub.query.combine import CONFIDENCE, margin
-from hubbub.query.ops import Aggregate, Filter, JoinPublic, Project, Relation, Scan
-from hubbub.query.plan import Plan
-from hubbub.query.question import COUNTS, Aggregation
+from hubbub.query.ops import (
+    Cap,
+    Filter,
+    JoinOwn,
+    JoinPublic,
+    Match,
+    Project,
+    Reduce,
+    Relation,
+    Scan,
+    Union,
+    Window,
+    below,
+)
+from hubbub.query.plan import Part, Plan
+from hubbub.query.question import COUNTS, Aggregation, Asked
 from hubbub.query.shown import clean
 
 
@@ -35,6 +50,8 @@ class Explanation:
             "groups_per_unit": plan.aggregate.most_groups,
             "one_row_a_unit": plan.aggregate.single,
             "rows": _steps(plan.question.relation),
+            "keys": [_keys(one) for one in plan.sets or (plan,) if one.selection is not None],
+            "sets": [[plan.question.groups[place].name for place in one] for one in plan.question.sets],
             "columns": [_column(plan, place) for place in range(len(plan.question.asked))],
             "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
             "left": self._amount(left.loss),
@@ -52,10 +69,11 @@ class Explanation:
             clean(told["question"]),
             "",
             f"unit        {clean(str(told['unit']))} ({told['neighbors']} neighbours), "
-            f"in at most {told['groups_per_unit']} of {told['groups']:,} groups"
+            + _where(told)
             + (", with one row each, as the owner's check has seen" if told["one_row_a_unit"] else ""),
         ]
         lines += [f"rows        {clean(step)}" for step in told["rows"]]
+        lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
         failure = told["cost"]["failure_units"]
@@ -70,9 +88,43 @@ class Explanation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
+def _where(told: dict[str, Any]) -> str:
+    """In how many groups a unit counts, and of how many."""
+    most, groups = told["groups_per_unit"], f"{told['groups']:,}"
+    if told["sets"]:
+        return f"in each of {len(told['sets'])} grouping sets ({groups} groups together, listed ones)"
+    if told["keys"]:
+        return f"in at most {most} groups" + (f", {groups} for each key that is shown" if told["groups"] > 1 else "")
+    return f"in at most {most} of {groups} groups"
+
+
+def _keys(plan: Plan) -> dict[str, Any]:
+    """How keys that nobody listed are selected, and how many units one needs."""
+    assert plan.selection is not None
+    chosen = plan.selection.mechanism
+    names = [group.name for group in plan.question.groups if group.private]
+    half, sure = math.ceil(chosen.half_point()), math.ceil(chosen.error(beta=1 - CONFIDENCE))
+    weighed = ""
+    if plan.selection.weight_bits is not None and chosen.keys_per_unit > 1:
+        weighed = f" that are in {chosen.keys_per_unit} groups each (fewer, if in fewer)"
+    return {
+        "names": names,
+        "mechanism": type(chosen).__name__,
+        "threshold": chosen.threshold,
+        "shown_by_half": half,
+        "shown_by_most": sure,
+        "delta": float(chosen.event.failure),
+        "sentence": f"{', '.join(names)}: not public; shown every other time with {half:,} units{weighed}, "
+        f"{CONFIDENCE:.0%} of the time with {sure:,}, and what one unit alone has "
+        f"with δ = {float(chosen.event.failure):.3g} at most ({type(chosen).__name__})",
+    }
+
+
 def _column(plan: Plan, place: int) -> dict[str, Any]:
     asked, part = plan.question.asked[place], plan.parts[place]
-    used = [one for one in (part.count, part.total, part.squares) if one is not None]
+    if part.choice is not None:
+        return _chosen(plan, asked, part)
+    used = part.places
     mechanisms = [type(plan.mechanisms[one]).__name__ for one in used]
     if asked.function in COUNTS or asked.function is Aggregation.SUM:
         around = margin(plan, used[0], 1 - CONFIDENCE)
@@ -93,26 +145,65 @@ def _column(plan: Plan, place: int) -> dict[str, Any]:
     }
 
 
+def _chosen(plan: Plan, asked: Asked, part: Part) -> dict[str, Any]:
+    """A value is off by ranks: how many rows lie between it and what was meant."""
+    assert part.choice is not None
+    choice = plan.choices[part.choice]
+    mechanism = plan.mechanisms[len(plan.aggregate.tallies) + part.choice]
+    off = math.ceil(error_of(mechanism, choice, 1 - CONFIDENCE))
+    inner = type(getattr(mechanism, "mechanism", mechanism)).__name__
+    if asked.function is Aggregation.MODE:
+        meant = f"one of {len(asked.values)} values, with at most {off:,} rows less than the most frequent one"
+    else:
+        meant = f"at most {off:,} rows between it and the exact one"
+    bounds = None if part.bounds is None else [float(end) for end in part.bounds]
+    return {
+        "text": asked.text,
+        "mechanism": inner,
+        "margin": None,
+        "rank_margin": off,
+        "bounds": bounds,
+        "rows_per_group": choice.rows,
+        "sentence": f"{meant} ({CONFIDENCE:.0%}), {inner}; no interval of values"
+        + (f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds else ""),
+    }
+
+
 def _short(value: Fraction) -> str:
     return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
 
 
-def _unit(relation: Relation | Aggregate) -> str | None:
-    match relation:
-        case Scan(unit=unit):
-            return unit
-        case Filter(input=below) | Project(input=below) | JoinPublic(input=below) | Aggregate(input=below):
-            return _unit(below)
+def _unit(relation: Relation) -> str | None:
+    """What names the unit, in the first table."""
+    return relation.unit if isinstance(relation, Scan) else _unit(below(relation)[0])
 
 
 def _steps(relation: Relation) -> list[str]:
     """Whose the rows are at each step."""
+    done = [step for one in below(relation) if _unit(one) is not None for step in _steps(one)]
+    return [*done, _step(relation)]
+
+
+def _step(relation: Relation) -> str:
     match relation:
         case Scan(table=table, unit=unit):
-            return [f"scan {table}: each row belongs to its {unit}"]
-        case Filter(input=below):
-            return [*_steps(below), "filter: a condition on one row"]
-        case Project(input=below):
-            return [*_steps(below), "project: new columns from one row"]
-        case JoinPublic(input=below, kind=kind, most=most):
-            return [*_steps(below), f"{kind} join with a public table: a row becomes at most {most}, of the same unit"]
+            return f"scan {table}: each row belongs to its {unit}"
+        case Filter():
+            return "filter: a condition on one row"
+        case Project():
+            return "project: new columns from one row"
+        case JoinPublic(kind=kind, most=most):
+            return f"{kind} join with a public table: a row becomes at most {most}, of the same unit"
+        case Cap(most=most):
+            return f"cap: at most {most:,} rows of a unit, chosen by a keyed hash"
+        case JoinOwn(kind=kind):
+            return f"{kind} join of rows of the same unit"
+        case Match(other=other, without=without):
+            whose = "a public table" if _unit(other) is None else "rows of the same unit"
+            return f"match: rows {'without' if without else 'with'} a partner in {whose}"
+        case Reduce(keys=keys):
+            return f"reduce: one row for each unit{' and key' if keys else ''}"
+        case Window(ranking=ranking):
+            return f"window: {ranking} among rows of the same unit"
+        case Union(inputs=inputs):
+            return f"union: rows of {len(inputs)} relations, each still its unit's"

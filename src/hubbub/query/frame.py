@@ -13,6 +13,7 @@ from typing import Protocol
 from hubbub.errors import ParameterError
 from hubbub.parameters import Real
 from hubbub.query.answer import Answer
+from hubbub.query.combine import CONFIDENCE
 from hubbub.query.explain import Explanation
 from hubbub.query.terms import Operand, Term, bracketed, col, quoted
 
@@ -20,10 +21,27 @@ from hubbub.query.terms import Operand, Term, bracketed, col, quoted
 class Asker(Protocol):
     """Whoever answers: a database."""
 
-    def sql(self, text: str, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Answer:
         """The answer to a question."""
 
-    def explain(self, text: str, *, epsilon: Real, delta: Real | None = None) -> Explanation:
+    def explain(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+    ) -> Explanation:
         """What it would cost."""
 
 
@@ -77,6 +95,12 @@ class Frame:
     def agg(self, **aggregates: Term) -> "Asking":
         """Aggregates of all rows together."""
         return Grouped(frame=self, keys={}).agg(**aggregates)
+
+    def rows_sql(self, *columns: str) -> str:
+        """Its rows with some columns, as a query: for what is done with rows rather than asked of them."""
+        if not columns:
+            raise ParameterError("columns", "at least one", ())
+        return f"SELECT {', '.join(quoted(one) for one in columns)} FROM {self.source}{self._filter()}"
 
     def _whole(self) -> str:
         """As one thing to join with."""
@@ -139,13 +163,30 @@ class Asking:
         parts += [] if self.most is None else [f"LIMIT {self.most}"]
         return " ".join(parts)
 
-    def explain(self, *, epsilon: Real, delta: Real | None = None) -> Explanation:
+    def explain(
+        self,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+    ) -> Explanation:
         """What it would cost and how noisy it would be; free."""
-        return self.grouped.frame.asker.explain(self.sql, epsilon=epsilon, delta=delta)
+        asker = self.grouped.frame.asker
+        return asker.explain(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
 
-    def answer(self, *, epsilon: Real, delta: Real | None = None, key: str | None = None) -> Answer:
+    def answer(
+        self,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Answer:
         """The answer, with error bars."""
-        return self.grouped.frame.asker.sql(self.sql, epsilon=epsilon, delta=delta, key=key)
+        asker = self.grouped.frame.asker
+        return asker.sql(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence, key=key)
 
 
 def _term(operand: Operand) -> Term:

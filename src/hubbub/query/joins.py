@@ -1,122 +1,282 @@
-"""FROM and JOIN: one private table, and public tables beside it."""
+"""FROM and JOIN: private tables beside each other by their unit, and public tables beside private ones by any columns.
 
-from collections.abc import Callable
+A row of the result belongs to the unit of its private side; where both sides are private, they share it. So a join may
+keep rows without a match of a private side, and never those of a public one, which belong to nobody.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from hubbub.errors import NotAllowed, NotOwned, TooHeavy
+from hubbub.errors import NotAllowed, NotOwned, TooHeavy, UnknownName
+from hubbub.policy.kinds import Kind
 from hubbub.query.expression import Expression, columns_of
 from hubbub.query.functions import call
 from hubbub.query.ops import Filter, JoinKind, JoinPublic, Relation
+from hubbub.query.prune import pruned
 from hubbub.query.scalars import alike
-from hubbub.query.scope import Scope, Source
+from hubbub.query.scope import Catalogue, Scope, Source
+from hubbub.query.work import joined_own, within_fanout
 
 Pair = tuple[Expression, Expression]
+Keeps = tuple[bool, bool]
+"""Whether rows of the left, and of the right side stay where they have no match."""
 
-_MOST_JOINS = 20
+MOST_JOINS = 20
+_SIDES: dict[str, Keeps] = {
+    "": (False, False),
+    "LEFT": (True, False),
+    "RIGHT": (False, True),
+    "FULL": (True, True),
+}
+_NOBODY = (
+    "The join keeps rows of a public table that have no match, and they belong to nobody. Keep rows of the private "
+    "table only: private LEFT JOIN public."
+)
 
 
-def joined(
-    tree: exp.Select,
-    scope: Scope,
-    reading: Callable[[exp.Expr], Expression],
-    looking: Callable[[exp.Expr], None],
-) -> Callable[[], Relation]:
-    """Read the clauses now; the relation is built later, when it is known which columns are used.
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The rows of a FROM clause."""
 
-    ``looking`` is told which part is looked at, for the caret.
-    """
-    looking(tree.args["from_"].this)
-    first = scope.add(tree.args["from_"].this)
-    steps: list[tuple[Source, JoinKind, list[Pair], list[Expression]]] = []
-    private = first if first.private else None
-    joins = tree.args.get("joins") or []
-    if len(joins) > _MOST_JOINS:
-        raise TooHeavy(f"The question joins {len(joins):,} tables. Join at most {_MOST_JOINS}.")
-    for node in joins:
-        looking(node)
-        kind = _kind(node)
-        source = scope.add(node.this)
-        if source.private and private is not None:
-            raise NotOwned("Two private tables are joined. Joins of private tables on their unit are not answered yet.")
-        if source.private and (kind is JoinKind.LEFT or steps):
+    relation: Relation
+    unit: Kind | None
+    said: frozenset[int]
+    """Conditions of WHERE that were taken for a join, by their identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """What a join compares."""
+
+    equal: list[Pair]
+    """Over the left side, over the right one."""
+    others: list[tuple[bool | None, Expression]]
+    """Further conditions: on the right side alone, on the left alone (False), or (None) on both or neither."""
+    said: frozenset[int] = frozenset()
+
+
+class Joiner:
+    """Reads one FROM clause. ``looking`` is told which part is looked at, for the caret."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        catalogue: Catalogue,
+        *,
+        source: Callable[[exp.Expr], Source],
+        reading: Callable[[exp.Expr], Expression],
+        looking: Callable[[exp.Expr], None],
+    ) -> None:
+        self._scope, self._catalogue = scope, catalogue
+        self._reading, self._looking = reading, looking
+        self._making = source
+        self._made: dict[int, Source] = {}
+
+    def joined(self, tree: exp.Select, conditions: Sequence[exp.Expr]) -> Joined:
+        """All tables, in the order in which they are named; a comma waits for the tables that WHERE ties it to."""
+        joins: list[exp.Join] = list(tree.args.get("joins") or [])
+        if len(joins) > MOST_JOINS:
+            raise TooHeavy(f"The question joins {len(joins):,} tables. Join at most {MOST_JOINS}.")
+        if any(_by_comma(one) for one in joins) and any(_kept(one)[1] for one in joins if not _by_comma(one)):
+            raise NotAllowed("A comma stands beside a RIGHT or FULL JOIN. Write all tables with JOIN and ON.")
+        self._looking(tree.args["from_"].this)
+        first = self._scope.add(self._source(tree.args["from_"].this))
+        self._scope.join([], first)
+        found = Joined(first.relation, first.unit, frozenset())
+        while joins:
+            tied = next((one for one in joins if not _by_comma(one) or self._ties(one, conditions)), None)
+            if tied is None:
+                self._looking(joins[0])
+                raise NotAllowed("A join needs an equality between its two sides: write it behind ON, or in WHERE.")
+            joins.remove(tied)
+            found = self._join(found, tied, conditions)
+        return found
+
+    def _source(self, node: exp.Expr) -> Source:
+        """Read once, also if it has to wait."""
+        if id(node) not in self._made:
+            self._made[id(node)] = self._making(node)
+        return self._made[id(node)]
+
+    def _ties(self, node: exp.Join, conditions: Sequence[exp.Expr]) -> bool:
+        """Whether WHERE compares a table behind a comma with those that are there."""
+        self._looking(node)
+        self._scope.add(self._source(node.this))
+        try:
+            return bool(self._compared(conditions, self._scope.sources[-1], quiet=True).equal)
+        finally:
+            self._scope.sources.pop()
+
+    def _join(self, so_far: Joined, node: exp.Join, conditions: Sequence[exp.Expr]) -> Joined:
+        self._looking(node)
+        keeps = _kept(node)
+        left = list(self._scope.sources)
+        right = self._scope.add(self._source(node.this))
+        on = self._on(node, left, right, conditions)
+        self._looking(node)
+        one, other = so_far.relation, right.relation
+        for place, condition in on.others if any(keeps) else []:
+            if place is None or all(keeps) or (keeps[1] if place else keeps[0]):
+                raise NotAllowed(
+                    "An outer join takes equalities between its two sides, and conditions on the side that it does not "
+                    "keep. Put others into WHERE."
+                )
+            if place:
+                other = Filter(input=other, condition=condition)
+            else:
+                one = Filter(input=one, condition=condition)
+        relation, unit = self._beside((one, so_far.unit), (other, right.unit), keeps, on.equal)
+        for _, condition in on.others if not any(keeps) else []:
+            relation = Filter(input=relation, condition=condition)
+        self._scope.join(left, right, keeps=keeps)
+        self._merge(node, left, right, keeps)
+        return Joined(relation, unit, so_far.said | on.said)
+
+    def _beside(
+        self,
+        left: tuple[Relation, Kind | None],
+        right: tuple[Relation, Kind | None],
+        keeps: Keeps,
+        equal: list[Pair],
+    ) -> tuple[Relation, Kind | None]:
+        (one, mine), (other, theirs) = left, right
+        swapped = [(second, first) for first, second in equal]
+        if mine is not None and theirs is not None:
+            if mine.type is not theirs.type:
+                raise NotOwned(f"One table is about units that are {mine.type}, the other {theirs.type}. Ask apart.")
+            keys = self._off_the_unit(equal)
+            kind = JoinKind.FULL if all(keeps) else JoinKind.LEFT if any(keeps) else JoinKind.INNER
+            policy = self._catalogue.policy
+            if keeps == (False, True):
+                turned = tuple((second, first) for first, second in keys)
+                return joined_own(other, one, kind, turned, policy), mine
+            return joined_own(one, other, kind, tuple(keys), policy), mine
+        if all(keeps):
+            raise NotOwned(_NOBODY)
+        if theirs is None and not keeps[1]:
+            return self._with_public(one, other, keeps[0], equal), mine
+        if mine is None and not keeps[0]:
+            return self._with_public(other, one, keeps[1], swapped), theirs
+        raise NotOwned(_NOBODY)
+
+    def _off_the_unit(self, equal: list[Pair]) -> list[Pair]:
+        """What is compared besides the unit; a unit that may be missing is compared too, and then equals nothing."""
+        units = [pair for pair in equal if self._scope.names_unit(pair[0]) and self._scope.names_unit(pair[1])]
+        if not units:
             raise NotOwned(
-                "A join keeps rows that belong to nobody. Name the private table first, then the public ones."
+                "Private tables are joined by something else than their unit. Compare the unit's column of both behind "
+                "ON, as it is."
             )
-        equal, others = _on(node, scope, source, reading)
-        if source.private:
-            private, source, equal = source, first, [(right, left) for left, right in equal]
-        if kind is JoinKind.LEFT and others:
-            raise NotAllowed("LEFT JOIN takes equalities between its two sides, and nothing else.")
-        if kind is JoinKind.LEFT:
-            scope.optional(source)
-        steps.append((source, kind, equal, others))
-    if private is None:
-        raise NotOwned("All tables of the question are public. Name a private one, or read them without Hubbub.")
-    owner = private
+        whole = [pair for pair in units if self._scope.is_unit(pair[0]) and not self._scope.may_lack(pair[1])]
+        return [pair for pair in equal if pair not in whole]
 
-    def build() -> Relation:
-        relation: Relation = scope.scan(owner)
-        most = 1
-        for source, kind, equal, others in steps:
-            public = scope.scan(source)
-            fanout = scope.catalogue.fanout(public, [right for _, right in equal])
-            most *= max(1, fanout)
-            if most > scope.catalogue.policy.limits.max_fanout:
-                raise TooHeavy(f"One row would become up to {most:,} rows. Join on columns that are unique.")
-            relation = JoinPublic(input=relation, public=public, kind=kind, keys=tuple(equal), most=fanout)
-            for other in others:
-                relation = Filter(input=relation, condition=other)
-        return relation
+    def _with_public(self, rows: Relation, public: Relation, keep: bool, keys: list[Pair]) -> Relation:
+        wanted = [right for _, right in keys]
+        narrow = pruned(public, frozenset[str]().union(*(columns_of(one) for one in wanted)))
+        most = self._catalogue.fanout(narrow, wanted)
+        kind = JoinKind.LEFT if keep else JoinKind.INNER
+        join = JoinPublic(input=rows, public=public, kind=kind, keys=tuple(keys), most=most)
+        return within_fanout(join, self._catalogue.policy)
 
-    return build
+    def _on(self, node: exp.Join, left: Sequence[Source], right: Source, conditions: Sequence[exp.Expr]) -> On:
+        if node.args.get("using"):
+            pairs = []
+            for name in node.args["using"]:
+                mine = self._reading(self._unqualified(name, left))
+                pairs.append(equal(mine, self._reading(exp.column(name.copy(), table=right.alias, quoted=True))))
+            return On(pairs, [])
+        parts = conditions if _by_comma(node) else conjunct_nodes(node.args["on"])
+        found = self._compared(parts, right, quiet=_by_comma(node))
+        if not found.equal:
+            raise NotAllowed("A join needs an equality between a column of one side and one of the other.")
+        return found
+
+    def _unqualified(self, name: exp.Expr, left: Sequence[Source]) -> exp.Column:
+        """A column of the left side by its name alone."""
+        merged = self._scope.merged(name.name)
+        if merged:
+            return exp.column(name.copy())
+        owners = [one.alias for one in left if any(named.name.lower() == name.name.lower() for named in one.columns)]
+        if len(owners) > 1:
+            raise UnknownName(f"Several tables have a column {name.name!r}. Say which behind ON.")
+        return exp.column(name.copy(), table=owners[0] if owners else left[0].alias, quoted=True)
+
+    def _compared(self, parts: Sequence[exp.Expr], right: Source, *, quiet: bool) -> On:
+        """Equalities between the sides, and the rest; ``quiet``: what is about other tables is passed over."""
+        equal: list[Pair] = []
+        others: list[tuple[bool | None, Expression]] = []
+        said: set[int] = set()
+        for part in parts:
+            if quiet and not isinstance(part.unnest(), exp.EQ):
+                continue
+            try:
+                sides = self._sides(part, right)
+                if sides is not None:
+                    equal.append(sides)
+                    said.add(id(part))
+                elif not quiet:
+                    condition = self._reading(part)
+                    others.append((_only(condition, right), condition))
+            except UnknownName:
+                if not quiet:
+                    raise
+        return On(equal, others, frozenset(said))
+
+    def _sides(self, part: exp.Expr, right: Source) -> Pair | None:
+        equality = part.unnest()
+        if not isinstance(equality, exp.EQ):
+            return None
+        self._reading(part)
+        one, other = equal(self._reading(equality.this), self._reading(equality.expression))
+        match _only(one, right), _only(other, right):
+            case (False, True):
+                return one, other
+            case (True, False):
+                return other, one
+        return None
+
+    def _merge(self, node: exp.Join, left: Sequence[Source], right: Source, keeps: Keeps) -> None:
+        """After USING, the name alone means the side that is never missing, or the first of both that is there."""
+        for name in node.args.get("using") or []:
+            mine = self._scope.merged(name.name) or (self._unqualified(name, left),)
+            theirs = (exp.column(name.copy(), table=right.alias, quoted=True),)
+            match keeps:
+                case (True, True):
+                    self._scope.merge(name.name, *mine, *theirs)
+                case (False, True):
+                    self._scope.merge(name.name, *theirs)
+                case _:
+                    self._scope.merge(name.name, *mine)
 
 
-def _kind(node: exp.Join) -> JoinKind:
+def conjunct_nodes(node: exp.Expr | None) -> list[exp.Expr]:
+    """The conditions that all must hold."""
+    if node is None:
+        return []
+    bare = node.unnest()
+    if isinstance(bare, exp.And):
+        return [part for one in bare.flatten() for part in conjunct_nodes(one)]
+    return [node]
+
+
+def _by_comma(node: exp.Join) -> bool:
+    plain = not any(node.args.get(name) for name in ("side", "method", "on", "using"))
+    return plain and (node.args.get("kind") or "").upper() in {"", "CROSS"}
+
+
+def _kept(node: exp.Join) -> Keeps:
     side, kind, method = ((node.args.get(name) or "").upper() for name in ("side", "kind", "method"))
-    if method or kind not in {"", "INNER", "OUTER"} or side not in {"", "LEFT"}:
-        raise NotAllowed("Joins are INNER or LEFT, with ON or USING.")
-    if not node.args.get("on") and not node.args.get("using"):
+    known = {"", "INNER", "OUTER"} | ({"CROSS"} if _by_comma(node) else set())
+    if method or kind not in known or side not in _SIDES:
+        raise NotAllowed("Joins are INNER, LEFT, RIGHT or FULL, with ON or USING.")
+    if not _by_comma(node) and not node.args.get("on") and not node.args.get("using"):
         raise NotAllowed("A join needs ON or USING with an equality between its two sides.")
-    return JoinKind.LEFT if side == "LEFT" else JoinKind.INNER
+    return _SIDES[side]
 
 
-def _on(
-    node: exp.Join, scope: Scope, source: Source, reading: Callable[[exp.Expr], Expression]
-) -> tuple[list[Pair], list[Expression]]:
-    """Pairs that must be equal (other tables' side, this table's side), and conditions that are none."""
-    if node.args.get("using"):
-        pairs = [
-            (exp.column(name.name, table=scope.sources[0].alias), exp.column(name.name, table=source.alias))
-            for name in node.args["using"]
-        ]
-        return [_equal(reading(left), reading(right)) for left, right in pairs], []
-    found: list[Pair] = []
-    others: list[Expression] = []
-    for part in node.args["on"].unnest().flatten() if isinstance(node.args["on"], exp.And) else [node.args["on"]]:
-        condition = reading(part)
-        sides = _sides(part, reading, source) if isinstance(part.unnest(), exp.EQ) else None
-        if sides is None:
-            others.append(condition)
-        else:
-            found.append(sides)
-    if not found:
-        raise NotAllowed("A join needs an equality between a column of one side and one of the other.")
-    return found, others
-
-
-def _sides(part: exp.Expr, reading: Callable[[exp.Expr], Expression], source: Source) -> Pair | None:
-    equality = part.unnest()
-    left, right = _equal(reading(equality.this), reading(equality.expression))
-    here = [_only(side, source) for side in (left, right)]
-    if here == [False, True]:
-        return left, right
-    if here == [True, False]:
-        return right, left
-    return None
-
-
-def _equal(one: Expression, other: Expression) -> Pair:
+def equal(one: Expression, other: Expression) -> Pair:
     """Both sides in one type; a comparison that does not exist is refused here, and never tried on rows."""
     left, right = alike(one, other)
     call("eq", left, right)

@@ -1,7 +1,8 @@
-"""Where the groups of a question come from: public values only, never the data.
+"""Where the groups of a question come from: public values, and where there are none, a selection of private ones.
 
 In this order: a list in the question's own WHERE, the keys that the owner declared, the values of a public table, or
-all values that the expression can take, where those are few and known beforehand.
+all values that the expression can take, where those are few and known beforehand. A key without any of these is
+private: what it shows is selected by how many units have it (query.selection), if the account has a δ for that.
 """
 
 import itertools
@@ -12,8 +13,11 @@ from typing import Protocol
 from hubbub.errors import MissingKeys, TooHeavy
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Value
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Call, Column, Expression, Literal, columns_of
+from hubbub.query.ops import Cell, Group
 
 MOST_VALUES = 100_000
 """Values of one key."""
@@ -28,19 +32,43 @@ class Known(Protocol):
         """Declared keys, or the values of a public table's column; None where there are none."""
 
 
-def public_values(name: str, key: Expression, conditions: Sequence[Expression], known: Known) -> tuple[Value, ...]:
-    """The values that a key may take, each once, in an order that does not depend on the data."""
+def group_of(
+    name: str, key: Expression, conditions: Sequence[Expression], known: Known, *, budget: Budget, unit: bool = False
+) -> Group:
+    """The key as a group: with its public values, or private where it has none and the account lets keys be selected.
+
+    ``unit`` says that the key is the unit itself: no selection would show any of its groups.
+    """
+    values = public_values(name, key, conditions, known)
+    if values is not None:
+        return Group(name=name, expression=key, values=values)
+    listing = "List them (WHERE … IN (…)), join with a public table, or let the owner declare its keys"
+    if unit:
+        raise MissingKeys(f"Each group of {name} would be one unit. Group by something that units share.", key=name)
+    if budget.delta == 0:
+        raise MissingKeys(
+            f"The groups of {name} are not public. {listing}; an account with δ > 0 would show those of many units.",
+            key=name,
+        )
+    if budget.neighbors is not Neighbors.ADD_REMOVE:
+        raise MissingKeys(
+            f"The groups of {name} are not public, and selecting them protects add-remove neighbours alone. {listing}.",
+            key=name,
+        )
+    return Group(name=name, expression=key, values=(), private=True)
+
+
+def public_values(
+    name: str, key: Expression, conditions: Sequence[Expression], known: Known
+) -> tuple[Value, ...] | None:
+    """The values that a key may take, each once, in an order that does not depend on the data; None if not public."""
     found = _listed(key, conditions)
     if found is None:
         found = _from_columns(name, key, known)
     if found is None:
         found = _possible(key)
     if found is None:
-        raise MissingKeys(
-            f"The groups of {name} are not public. List them (WHERE … IN (…)), join with a public table, or let the "
-            "owner declare its keys.",
-            key=name,
-        )
+        return None
     values = tuple(dict.fromkeys(found))
     _check_many(name, len(values))
     return values
@@ -49,6 +77,15 @@ def public_values(name: str, key: Expression, conditions: Sequence[Expression], 
 def _check_many(name: str, many: int) -> None:
     if many > MOST_VALUES:
         raise TooHeavy(f"{name} has {many:,} groups. Ask for at most {MOST_VALUES:,}.", key=name)
+
+
+def in_order(cells: Iterable[Cell]) -> list[Cell]:
+    """Combinations of keys in the order of their values, missing ones last: the data's own order does not enter."""
+    found = list(cells)
+    try:
+        return sorted(found)  # the same order, faster, where nothing is missing
+    except TypeError:
+        return sorted(found, key=lambda cell: [(value is None, value) for value in cell])
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:

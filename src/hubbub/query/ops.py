@@ -7,7 +7,9 @@ Privacy:
     Claim: for tables that differ in the rows of one unit, each private relation differs in rows of that unit alone.
     Proof: by induction. A scan shows each unit's own rows. A filter or projection is a function of one row, total and
         deterministic. A join with a public relation makes of each row a number of rows that depends on it and on public
-        data alone. None of them looks at another unit's row.
+        data alone. What looks at several rows (capping, joins of private relations, matching, reducing, windows) looks
+        at rows of one unit, and is a function of their multiset: the order of rows never decides. A union of private
+        relations of the same units puts each unit's rows together. None of them looks at another unit's row.
     Needs: functions of one row (query.functions); one unit a row (policy); public relations that are public.
     Ref: McSherry 2009 (PINQ); Wilson et al. 2020 for bounding at the aggregate.
 """
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Kind, Type
 from hubbub.query.expression import Expression, Value
 
@@ -50,10 +53,12 @@ class Project:
 
 
 class JoinKind(StrEnum):
-    """Which rows of the left side are kept where the right side has no match."""
+    """Which rows are kept where the other side has no match."""
 
     INNER = "inner"
     LEFT = "left"
+    FULL = "full"
+    """Both sides; only between private relations of the same units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,141 @@ class JoinPublic:
     """How many matches a row can have at most: known, since the right side is public."""
 
 
-Relation = Scan | Filter | Project | JoinPublic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """At most ``most`` rows of each unit, chosen by a hash of their content under a fresh secret key.
+
+    Rows with equal content are alike, and numbered as copies: it does not matter which of them stay, and the kept
+    multiset is a function of the unit's own. The same rows are kept wherever the same relation is capped in one
+    question. Work above is bounded by it, and so is what one unit can become in a join.
+    """
+
+    input: "Relation"
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinOwn:
+    """Each row beside every row of another private relation that is of the same unit and has equal keys.
+
+    LEFT keeps rows of the left side without a match, and FULL those of the right side too: they belong to their unit
+    all the same. Missing keys equal nothing. Columns of the right side come after those of the left; names do not
+    collide. Both sides are capped, so the work is bounded.
+    """
+
+    input: "Relation"
+    other: "Relation"
+    kind: JoinKind
+    keys: tuple[tuple[Expression, Expression], ...] = ()
+    """Pairs that must be equal besides the unit: over the left columns, over the right ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The rows that have a partner in another relation, or, if ``without``, those that have none.
+
+    A partner has equal keys and, if the other relation is private, the same unit: that is what EXISTS and IN mean when
+    they are correlated by the unit. ``without`` with a missing key keeps the row (NOT EXISTS); what NOT IN says of
+    missing values is put into a Filter by whoever reads it.
+    """
+
+    input: "Relation"
+    other: "Relation"
+    keys: tuple[tuple[Expression, Expression], ...] = ()
+    without: bool = False
+
+
+class Reduction(StrEnum):
+    """What can be made of a unit's rows that share their keys. Missing values are left out; of none, all but counts are
+    missing."""
+
+    ROWS = "rows"
+    """How many rows (with a value, if there is an argument)."""
+    DISTINCT = "distinct"
+    """How many different values."""
+    TOTAL = "total"
+    """The sum of the values, each clamped and rounded to whole steps first: the order of adding cannot matter."""
+    LEAST = "least"
+    MOST = "most"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """One column of a reduction."""
+
+    name: str
+    reduction: Reduction
+    argument: Expression | None
+    kind: Kind
+    """Of the result. A whole number beyond its range is put at the end of it."""
+    clamp: tuple[Fraction, Fraction] | None = None
+    grid: Fraction = Fraction(1)
+    """For totals: each value becomes round(clamp(x) / grid), half to even; the sum of these times the grid is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduce:
+    """One row for each unit and combination of keys that it has: GROUP BY or SELECT DISTINCT, with the unit.
+
+    The columns are the keys, under their names, and the reduced ones. Missing keys are a combination of their own.
+    """
+
+    input: "Relation"
+    keys: tuple[tuple[str, Expression], ...]
+    columns: tuple[Reduced, ...] = ()
+
+
+class Ranking(StrEnum):
+    """What a window can add to a row."""
+
+    ROW_NUMBER = "row_number"
+    RANK = "rank"
+    DENSE_RANK = "dense_rank"
+    LAG = "lag"
+    LEAD = "lead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One more column: a row's place among the rows of its unit (and part), or the value of the row before or after it.
+
+    Rows are in the order of ``order``, each expression ascending or descending, missing values last, and then of all
+    columns of the input in theirs: rows that are still tied are alike, and it does not matter which is which.
+    RANK and DENSE_RANK look at ``order`` alone.
+    """
+
+    input: "Relation"
+    name: str
+    ranking: Ranking
+    argument: Expression | None
+    """The value that LAG and LEAD show; None for places."""
+    offset: int = 1
+    part: tuple[Expression, ...] = ()
+    order: tuple[tuple[Expression, bool], ...] = ()
+    """Expressions, and whether they descend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """All rows of several private relations of the same units, with the same columns (UNION ALL)."""
+
+    inputs: tuple["Relation", ...]
+
+
+Relation = Scan | Filter | Project | JoinPublic | Cap | JoinOwn | Match | Reduce | Window | Union
+
+
+def below(op: Relation) -> tuple[Relation, ...]:
+    """The relations that an operation takes its rows from, its own rows first."""
+    match op:
+        case Scan():
+            return ()
+        case JoinPublic(input=rows, public=other) | JoinOwn(input=rows, other=other) | Match(input=rows, other=other):
+            return rows, other
+        case Union(inputs=inputs):
+            return inputs
+        case Filter() | Project() | Cap() | Reduce() | Window():
+            return (op.input,)
 
 
 class Measure(StrEnum):
@@ -84,6 +223,9 @@ class Measure(StrEnum):
     """1, if it has such a row at all."""
     TOTAL = "total"
     """Its values, each clamped and put on a grid."""
+    DISTINCT = "distinct"
+    """Not a sum: how many different values the units have together, when each brings at most ``bounds[1]`` of its own
+    to a group, chosen by the keyed hash of unit, group and value. One unit moves it by no more than that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +254,21 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """For each group, how many rows lie on each step of a grid; of each unit at most ``most_rows`` rows of a group.
+
+    A value becomes round((clamp(x) − origin) / grid), half to even; rows without one are not counted. Which rows of a
+    unit are kept is decided by the keyed hash of unit, group and step: rows on the same step are alike.
+    """
+
+    argument: Expression
+    clamp: tuple[Fraction, Fraction]
+    origin: Fraction
+    grid: Fraction
+    most_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """A key of the grouping: an expression over the rows, and the public values that it may take."""
 
@@ -119,6 +276,8 @@ class Group:
     expression: Expression
     values: tuple[Value, ...]
     """All that are shown, present in the data or not, in this order; None stands for missing keys."""
+    private: bool = False
+    """Whether its values are not known beforehand: none are listed, and one is shown only if a selection lets it."""
 
     @property
     def type(self) -> Type:
@@ -146,5 +305,29 @@ class Aggregate:
     groups: tuple[Group, ...]
     tallies: tuple[Tally, ...]
     most_groups: int
+    histograms: tuple[Histogram, ...] = ()
     single: bool = False
     """Whether each unit is known to have at most one row in the relation, so that there is nothing to bound but it."""
+    weight_bits: int | None = None
+    """With private groups: None counts the units of each combination of these; else a unit that keeps t combinations
+    gives each the weight ⌊2^weight_bits / √t⌋."""
+
+
+Cell = tuple[Value, ...]
+"""A combination of keys, one for each group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What an engine gives back: exact numbers, which belong into Secrets at once."""
+
+    cells: tuple[Cell, ...]
+    """The combinations that the numbers are about: all public ones, the last group's values changing fastest; with a
+    private group among them, those that some unit has, in an order that depends on the keys alone."""
+    tallies: list[tuple[int, ...]]
+    """For each cell, one number a tally."""
+    histograms: tuple[tuple[Bins, ...], ...] = ()
+    """For each histogram and cell, the steps that have rows, each with its number of rows."""
+    units: tuple[tuple[Cell, int], ...] = ()
+    """With private groups: each combination of them that some unit has, and how many units have it, or their weights
+    (``Aggregate.weight_bits``). Cells are then only those that some unit has, and no zeros are filled in."""

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
-from hubbub.query.expression import Expression
+from hubbub.query.expression import Expression, Value
+from hubbub.query.facts import ColumnFacts
 from hubbub.query.ops import Group, Relation
 
 
@@ -14,16 +16,47 @@ class Aggregation(StrEnum):
     ROWS = "count(*)"
     VALUES = "count"
     UNITS = "count distinct units"
+    DISTINCT = "count(DISTINCT x)"
     SUM = "sum"
     AVG = "avg"
     VAR_POP = "var_pop"
     VAR_SAMP = "var_samp"
     STDDEV_POP = "stddev_pop"
     STDDEV_SAMP = "stddev_samp"
+    COVAR_POP = "covar_pop"
+    COVAR_SAMP = "covar_samp"
+    CORR = "corr"
+    REGR_SLOPE = "regr_slope"
+    REGR_INTERCEPT = "regr_intercept"
+    MIN = "min"
+    MAX = "max"
+    QUANTILE_CONT = "quantile_cont"
+    QUANTILE_DISC = "quantile_disc"
+    MODE = "mode"
 
 
-COUNTS = frozenset({Aggregation.ROWS, Aggregation.VALUES, Aggregation.UNITS})
+COUNTS = frozenset({Aggregation.ROWS, Aggregation.VALUES, Aggregation.UNITS, Aggregation.DISTINCT})
 """The aggregations that need no values."""
+PAIRED = frozenset(
+    {
+        Aggregation.COVAR_POP,
+        Aggregation.COVAR_SAMP,
+        Aggregation.CORR,
+        Aggregation.REGR_SLOPE,
+        Aggregation.REGR_INTERCEPT,
+    }
+)
+"""Those of two values, over rows that have both."""
+CHOSEN = frozenset(
+    {
+        Aggregation.MIN,
+        Aggregation.MAX,
+        Aggregation.QUANTILE_CONT,
+        Aggregation.QUANTILE_DISC,
+        Aggregation.MODE,
+    }
+)
+"""Those that choose a value: their error is one of ranks, so they have no interval of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +68,17 @@ class Asked:
     """What is counted or added up; None for rows and units."""
     text: str
     """As the question writes it."""
+    second: Expression | None = None
+    """The other value of those of two: for a regression, the one that explains."""
+    level: Fraction | None = None
+    """Which quantile."""
+    values: tuple[Value, ...] = ()
+    """What a mode may be: public values."""
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """Everything that it looks at."""
+        return tuple(one for one in (self.argument, self.second) if one is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +108,10 @@ class Question:
     groups: tuple[Group, ...]
     asked: tuple[Asked, ...]
     outputs: tuple[Output, ...]
-    columns: Mapping[str, tuple[str, str]]
-    """The table and column behind each name in the operations."""
+    columns: Mapping[str, ColumnFacts]
+    """What is public about each column of the relation."""
+    sets: tuple[tuple[int, ...], ...] = ()
+    """With ROLLUP, CUBE or GROUPING SETS: of each set, the places of its keys among the groups."""
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
@@ -75,6 +121,11 @@ class Question:
 def key_name(place: int) -> str:
     """How an output names a key of the grouping."""
     return f"key {place}"
+
+
+def absent_name(place: int) -> str:
+    """How an output names whether a key is left out of the row's grouping set: 1, or 0 where it is grouped by."""
+    return f"absent {place}"
 
 
 def noisy_name(place: int) -> str:

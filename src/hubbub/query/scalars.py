@@ -10,6 +10,7 @@ from hubbub.errors import NotAllowed, TooHeavy, TypeMisfit
 from hubbub.policy.kinds import INT64, Type
 from hubbub.query.expression import Call, Expression, Literal, literal
 from hubbub.query.functions import call
+from hubbub.query.intervals import interval_of, moved
 
 
 class Names(Protocol):
@@ -140,7 +141,17 @@ def _two(function: str, *, real: bool = False) -> Reader:
     return reader
 
 
+def _add(node: exp.Expr, names: Names) -> Expression:
+    by = interval_of(node.expression)
+    if by is not None:
+        return moved(read(node.this, names), by, sign=1)
+    return _two("add")(node, names)
+
+
 def _subtract(node: exp.Expr, names: Names) -> Expression:
+    by = interval_of(node.expression)
+    if by is not None:
+        return moved(read(node.this, names), by, sign=-1)
     left, right = alike(read(node.this, names), read(node.expression, names))
     return call("days_between" if left.kind.type is Type.DATE else "subtract", left, right)
 
@@ -347,7 +358,7 @@ READERS: Mapping[type[exp.Expr], Reader] = {
     exp.GTE: _two("ge"),
     exp.Between: _between,
     exp.In: _in,
-    exp.Add: _two("add"),
+    exp.Add: _add,
     exp.Sub: _subtract,
     exp.Mul: _two("multiply"),
     exp.Div: _two("divide", real=True),

@@ -1,14 +1,17 @@
-"""What names mean: the tables of a question, under their aliases, and the columns that it really uses."""
+"""What names mean: the tables of a question, and what is made of them, under their aliases."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlglot import exp
 
 from hubbub.errors import NotAllowed, UnknownName
+from hubbub.policy.kinds import Kind
 from hubbub.policy.tables import Policy, Table, Value
-from hubbub.query.expression import Column, Expression
+from hubbub.query.expression import Call, Column, Expression
+from hubbub.query.facts import ColumnFacts, declared, made, missing_too
+from hubbub.query.functions import call
 from hubbub.query.ops import Relation, Scan
 
 
@@ -25,99 +28,180 @@ class Catalogue(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A column of a source: what the question calls it, and what the operations do."""
+
+    name: str
+    column: Column
+    facts: ColumnFacts
+    values: Callable[[], tuple[Value, ...] | None]
+    """The public values that it can have, if there are any."""
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A table of the question, under the name that it goes by."""
+    """Anything with named columns, under the name that it goes by."""
 
     alias: str
-    table: Table
+    relation: Relation
+    columns: tuple[Named, ...]
+    unit: Kind | None
+    """What units are like, if its rows belong to some."""
 
     @property
     def private(self) -> bool:
         """Whether its rows belong to units."""
-        return self.table.unit is not None
+        return self.unit is not None
+
+
+def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
+    """A declared table, with all its columns; those that are not used are left out later."""
+
+    def values(column: str, keys: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
+        return keys if keys is not None or table.unit is not None else catalogue.values(table.name, column)
+
+    columns = tuple(
+        Named(
+            one.name,
+            Column(f"{alias}.{one.name}", one.kind),
+            declared(one, unit=one.name == table.unit),
+            lambda one=one: values(one.name, one.keys),  # type: ignore[misc]
+        )
+        for one in table.columns
+    )
+    scan = Scan(table=table.name, columns=tuple((one.column.name, one.column.kind) for one in columns), unit=table.unit)
+    unit = None if table.unit is None else table.column(table.unit)
+    return Source(alias, scan, columns, None if unit is None else unit.kind)
 
 
 class Scope:
-    """The tables of a question. A column is called ``alias.column`` in the operations, so that no two are alike."""
+    """The sources of one SELECT. A column is called ``alias.column`` in the operations, so that no two are alike."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
+    def __init__(self) -> None:
         self.sources: list[Source] = []
-        self._used: dict[str, set[str]] = {}
-        self._optional: set[str] = set()
+        self._merged: dict[str, tuple[exp.Column, ...]] = {}
+        self._owners: set[frozenset[str]] = set()
+        """Sets of columns of the unit: every row has a value in one of each."""
 
-    def add(self, node: exp.Expr) -> Source:
-        """A table of the FROM clause."""
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise NotAllowed("FROM takes the names of tables. Functions and subqueries are not among them.")
-        extra = [name for name, value in node.args.items() if value and name not in {"this", "alias"}]
-        if extra or (node.args.get("alias") and node.args["alias"].args.get("columns")):
-            raise NotAllowed("A table is named by its name and an alias, and nothing else.")
-        name = node.name
-        known = {table.lower(): declared for table, declared in self.catalogue.policy.tables.items()}
-        table = known.get(name.lower())
-        if table is None:
-            raise UnknownName(f"There is no table {name!r}. There are: {', '.join(sorted(known))}.", table=name)
-        alias = node.alias or name
-        if any(source.alias.lower() == alias.lower() for source in self.sources):
-            raise NotAllowed(f"Two tables are called {alias!r}. Give each its own alias.")
-        if "." in alias:
-            raise NotAllowed(f"The table name {alias!r} has a dot in it. Give it an alias without one.")
-        source = Source(alias, table)
+    def add(self, source: Source) -> Source:
+        """A table of the FROM clause; how it is joined is said afterwards."""
+        if any(one.alias.lower() == source.alias.lower() for one in self.sources):
+            raise NotAllowed(f"Two tables are called {source.alias!r}. Give each its own alias.")
         self.sources.append(source)
-        self._used[source.alias] = set()
         return source
 
-    def optional(self, source: Source) -> None:
-        """From here on the table's columns may be missing: a LEFT JOIN keeps rows that it has no match for."""
-        self._optional.add(source.alias)
+    def join(self, left: Sequence[Source], right: Source, *, keeps: tuple[bool, bool] = (False, False)) -> None:
+        """What becomes of the last source and those before it: ``keeps`` says which side's rows stay without a match.
 
-    def column(self, node: exp.Column) -> Column:
+        Columns of a side may be missing from here on, if rows of the other stay without it.
+        """
+        mine, others = self._owners, _owners(right)
+        match keeps:
+            case (False, False):
+                self._owners = mine | others
+            case (True, False):
+                self._maybe([right])
+            case (False, True):
+                self._owners = others
+                self._maybe(left)
+            case _:
+                self._owners = {one | other for one in mine for other in others}
+                self._maybe([*left, right])
+
+    def _maybe(self, sources: Sequence[Source]) -> None:
+        for place, source in enumerate(self.sources):
+            if any(source.alias == one.alias for one in sources):
+                self.sources[place] = replace(source, columns=tuple(_maybe(named) for named in source.columns))
+
+    def merge(self, name: str, *nodes: exp.Column) -> None:
+        """USING: from here on the name without a table means these, the first that is not missing."""
+        self._merged[name.lower()] = nodes
+
+    def merged(self, name: str) -> tuple[exp.Column, ...]:
+        """What a name without a table means after USING."""
+        return self._merged.get(name.lower(), ())
+
+    def column(self, node: exp.Column) -> Expression:
         """A column by its name, with or without its table's."""
         if node.args.get("db") or node.args.get("catalog") or not isinstance(node.this, exp.Identifier):
             raise NotAllowed("A column is named by its name, or by its table's and its own.")
         wanted = node.args.get("table")
+        if wanted is None and node.name.lower() in self._merged:
+            first, *others = (self.column(one) for one in self._merged[node.name.lower()])
+            return call("coalesce", first, *others) if others else first
         found = [
-            (source, declared)
+            named
             for source in self.sources
             if wanted is None or source.alias.lower() == node.table.lower()
-            if (declared := source.table.column(node.name)) is not None
+            for named in source.columns
+            if named.name.lower() == node.name.lower()
         ]
         if not found:
-            here = sorted(f"{source.alias}.{column.name}" for source in self.sources for column in source.table.columns)
+            here = sorted(f"{source.alias}.{one.name}" for source in self.sources for one in source.columns)
             raise UnknownName(f"There is no column {node.sql()!r}. There are: {', '.join(here)}.", column=node.name)
         if len(found) > 1:
-            raise UnknownName(f"Several tables have a column {node.name!r}. Say which: table.{node.name}.")
-        ((source, declared),) = found
-        self._used[source.alias].add(declared.name)
-        kind = replace(declared.kind, nullable=True) if source.alias in self._optional else declared.kind
-        return Column(f"{source.alias}.{declared.name}", kind)
+            where = f"Say which: table.{node.name}" if wanted is None else "Give each its own name"
+            raise UnknownName(f"Several columns are called {node.name!r}. {where}.")
+        return found[0].column
 
-    def scan(self, source: Source) -> Scan:
-        """The table with the columns that were used so far."""
-        used = self._used[source.alias]
-        columns = tuple(
-            (f"{source.alias}.{column.name}", column.kind) for column in source.table.columns if column.name in used
-        )
-        return Scan(table=source.table.name, columns=columns, unit=source.table.unit)
+    def has(self, name: str) -> bool:
+        """Whether some column is called so."""
+        return any(name.lower() == one.name.lower() for source in self.sources for one in source.columns)
 
-    def owner(self, name: str) -> tuple[Source, str]:
-        """The table and column behind an operation's column."""
-        alias, _, column = name.partition(".")
-        return next(source for source in self.sources if source.alias == alias), column
-
-    def origins(self) -> dict[str, tuple[str, str]]:
-        """The table and column behind every name that was used."""
-        return {
-            f"{source.alias}.{column}": (source.table.name, column)
-            for source in self.sources
-            for column in sorted(self._used[source.alias])
-        }
+    def facts(self, name: str) -> ColumnFacts:
+        """What is public about a column of the operations."""
+        return self._named(name).facts
 
     def values(self, name: str) -> tuple[Value, ...] | None:
-        """The public values of a column."""
-        source, column = self.owner(name)
-        declared = source.table.column(column)
-        if declared is not None and declared.keys is not None:
-            return declared.keys
-        return None if source.private else self.catalogue.values(source.table.name, column)
+        """The public values of a column of the operations."""
+        return self._named(name).values()
+
+    def is_unit(self, value: Expression) -> bool:
+        """Whether an expression is the unit of the row, in every row.
+
+        A column is, or the first of several that is there, if every row has one of them: a full join keeps no row
+        that is missing on both sides.
+        """
+        names = _columns(value)
+        return self.names_unit(value) and any(one <= names for one in self._owners)
+
+    def names_unit(self, value: Expression) -> bool:
+        """Whether an expression is the unit of the row wherever it is not missing."""
+        names = _columns(value)
+        return bool(names) and all(self.facts(name).unit for name in names)
+
+    def may_lack(self, value: Expression) -> bool:
+        """Whether rows of its own table may lack a column of the unit."""
+        return any(self.facts(name).optional for name in _columns(value))
+
+    def facts_of(self, value: Expression) -> ColumnFacts:
+        """What is public about a new column."""
+        found = made(value, self.facts)
+        return replace(found, unit=True, optional=False) if self.is_unit(value) else found
+
+    def all_facts(self) -> Mapping[str, ColumnFacts]:
+        """What is public about every column."""
+        return {one.column.name: one.facts for source in self.sources for one in source.columns}
+
+    def _named(self, name: str) -> Named:
+        return next(one for source in self.sources for one in source.columns if one.column.name == name)
+
+
+def _columns(value: Expression) -> frozenset[str]:
+    """The columns of which an expression is one: a column, or the first that is not missing. Empty for others."""
+    match value:
+        case Column(name=name):
+            return frozenset({name})
+        case Call(function="coalesce", arguments=parts) if all(isinstance(part, Column) for part in parts):
+            return frozenset(part.name for part in parts if isinstance(part, Column))
+        case _:
+            return frozenset()
+
+
+def _owners(source: Source) -> set[frozenset[str]]:
+    return {frozenset({one.column.name}) for one in source.columns if one.facts.unit and not one.facts.optional}
+
+
+def _maybe(named: Named) -> Named:
+    column = Column(named.column.name, replace(named.column.kind, nullable=True))
+    return Named(named.name, column, missing_too(named.facts), named.values)

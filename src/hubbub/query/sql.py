@@ -1,33 +1,29 @@
 """From SQL to a question over one private relation: FROM, WHERE, GROUP BY, aggregates, HAVING, ORDER BY, LIMIT."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, QueryError, TypeMisfit
-from hubbub.policy.kinds import Kind, Type, integer
-from hubbub.query.expression import Column, Expression, Literal
-from hubbub.query.joins import joined
-from hubbub.query.keys import conjuncts, public_values
-from hubbub.query.ops import Filter, Group
-from hubbub.query.question import Aggregation, Asked, Order, Output, Question, key_name, noisy_name
+from hubbub.policy.kinds import Type
+from hubbub.query.expression import Column, Expression, columns_of
+from hubbub.query.grouping import grouping, grouping_sets
+from hubbub.query.keys import group_of
+from hubbub.query.measures import Measures, is_aggregate, listed, noisy_kind, suffixed
+from hubbub.query.ops import Group
+from hubbub.query.prune import pruned
+from hubbub.query.question import Asked, Order, Output, Question, key_name, noisy_name
+from hubbub.query.reading import Reading
+from hubbub.query.relation import is_subquery
 from hubbub.query.scalars import read, short
-from hubbub.query.scope import Catalogue, Scope
+from hubbub.query.scope import Catalogue
+from hubbub.query.sets import Set
+from hubbub.query.shape import shape
 from hubbub.query.text import at, parsed
 
-_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
-_MOST_NOISY = 1 << 62
+_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_"}
 _MOST_COLUMNS = 200
-
-_AGGREGATES: Mapping[type[exp.Expr], Aggregation] = {
-    exp.Sum: Aggregation.SUM,
-    exp.Avg: Aggregation.AVG,
-    exp.VariancePop: Aggregation.VAR_POP,
-    exp.Variance: Aggregation.VAR_SAMP,
-    exp.StddevPop: Aggregation.STDDEV_POP,
-    exp.Stddev: Aggregation.STDDEV_SAMP,
-    exp.StddevSamp: Aggregation.STDDEV_SAMP,
-}
 
 
 def question(text: str, catalogue: Catalogue) -> Question:
@@ -42,74 +38,69 @@ def question(text: str, catalogue: Catalogue) -> Question:
         raise NotAllowed("The question nests too deeply. Split it.") from None
 
 
-class _Rows:
-    """Names over the rows of the relation: columns, and nothing else."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    def column(self, node: exp.Column) -> Expression:
-        return self._scope.column(node)
-
-    def other(self, node: exp.Expr) -> Expression | None:
-        if isinstance(node, exp.AggFunc):
-            raise NotAllowed("An aggregate stands where only values of one row may. Use HAVING, or SELECT it.")
-        return None
-
-
 class _Reader:
-    """One reading. ``node`` is the part that is being read, for the caret."""
+    """One reading of the question itself; its tables, and what is made of them, are read by ``reading``."""
 
     def __init__(self, tree: exp.Select, text: str, catalogue: Catalogue) -> None:
         self.tree, self.text = tree, text
-        self.node: exp.Expr = tree
-        self.scope = Scope(catalogue)
-        self.rows = _Rows(self.scope)
+        self.reading = Reading(catalogue, tree)
         self.keys: list[tuple[str, Expression]] = []
         self.key_nodes: list[exp.Expr] = []
+        self.sets: tuple[Set, ...] = ()
         self.asked: list[Asked] = []
         self.aliases: dict[str, exp.Expr] = {}
         self.meanings: dict[int, Expression | None] = {}
 
     def question(self) -> Question:
         self._check_clauses()
-        where = self.tree.args.get("where")
-        build = joined(self.tree, self.scope, self._reading, self._look)
-        condition = None if where is None else self._condition(where.this, self.rows)
+        self.views = self.reading.views(self.tree, {})
+        found = self.reading.rows(self.tree, self.views)
+        self.reading.unused(self.tree, self.views)
+        self.scope, self.rows = found.scope, found.names
+        if found.unit is None:
+            self.node = self.tree.args["from_"]
+            raise NotOwned("All tables of the question are public. Name a private one, or read them without Hubbub.")
         self._name_outputs()
         self._read_keys()
-        outputs = tuple(self._output(place, node) for place, node in enumerate(self.tree.expressions))
+        self.measures = Measures(self.rows, self.scope, found.conditions)
+        outputs = tuple(one for place, node in enumerate(self.tree.expressions) for one in self._outputs(place, node))
         having = self.tree.args.get("having")
-        kept = None if having is None else self._condition(having.this, self)
+        kept = None if having is None else self._condition(having.this)
         order = tuple(self._order(node) for node in getattr(self.tree.args.get("order"), "expressions", []))
         limit, offset = (self._number(name) for name in ("limit", "offset"))
-        if not self.asked:
-            self.node = self.tree.expressions[0]
+        groups = tuple(self._group(place, found.conditions) for place in range(len(self.keys)))
+        if not self.asked and not any(group.private for group in groups):
+            self.node = (self.tree.expressions or [self.tree])[0]
             raise NotAllowed("Rows of people are not shown. Ask for counts, sums or averages of them.")
-        self.node = (self.tree.args.get("joins") or [self.tree])[-1]
-        relation, conditions = build(), conjuncts(condition)
-        if condition is not None:
-            relation = Filter(input=relation, condition=condition)
-        groups = tuple(self._group(place, conditions) for place in range(len(self.keys)))
+        relation = pruned(found.relation, self._looked_at(groups))
+        facts, columns = self.scope.all_facts(), shape(relation)
         return Question(
             text=self.tree.sql(dialect="duckdb", normalize=True, comments=False),
             relation=relation,
             groups=groups,
             asked=tuple(self.asked),
             outputs=outputs,
-            columns=self.scope.origins(),
+            columns={name: facts[name] for name in facts if name in columns},
+            sets=self.sets,
             having=kept,
             order=order,
             limit=limit,
             offset=offset or 0,
         )
 
-    def _look(self, node: exp.Expr) -> None:
-        self.node = node
+    @property
+    def node(self) -> exp.Expr:
+        """The part that is being read, for the caret."""
+        return self.reading.node
 
-    def _reading(self, node: exp.Expr) -> Expression:
-        self.node = node
-        return read(node, self.rows)
+    @node.setter
+    def node(self, node: exp.Expr) -> None:
+        self.reading.look(node)
+
+    def _looked_at(self, groups: Sequence[Group]) -> frozenset[str]:
+        """The columns that groups and aggregates need."""
+        needed = [group.expression for group in groups] + [value for one in self.asked for value in one.arguments]
+        return frozenset[str]().union(*(columns_of(one) for one in needed))
 
     def _check_clauses(self) -> None:
         for name, value in self.tree.args.items():
@@ -120,9 +111,9 @@ class _Reader:
         if len(self.tree.expressions) > _MOST_COLUMNS:
             raise NotAllowed(f"The answer would have more than {_MOST_COLUMNS} columns.")
 
-    def _condition(self, node: exp.Expr, names: "_Rows | _Reader") -> Expression:
+    def _condition(self, node: exp.Expr) -> Expression:
         self.node = node
-        condition = read(node, names)
+        condition = read(node, self)
         if condition.kind.type is not Type.BOOLEAN:
             raise TypeMisfit("A condition is true or false; this is a value.")
         return condition
@@ -136,22 +127,26 @@ class _Reader:
         group = self.tree.args.get("group")
         if group is None:
             return
-        if any(value for name, value in group.args.items() if name != "expressions"):
-            raise NotAllowed("GROUP BY takes expressions. ROLLUP, CUBE, GROUPING SETS and ALL are not among them.")
-        for written in group.expressions:
-            self.node = written
-            node = self._meant(written)
-            self.node = node
-            key = read(node, self.rows)
-            if key.kind.type is Type.REAL:
-                raise NotAllowed("Reals make no groups. Group by floor(…) or CASE of them.")
-            if all(key != other for _, other in self.keys):
-                self.keys.append((_written(node), key))
-                self.key_nodes.append(written)
+        self.sets = grouping_sets(group, self._key)
+
+    def _key(self, written: exp.Expr) -> int:
+        """The place of a key, which is read here."""
+        self.node = written
+        node = self._meant(written)
+        self.node = node
+        key = read(node, self.rows)
+        if key.kind.type is Type.REAL:
+            raise NotAllowed("Reals make no groups. Group by floor(…) or CASE of them.")
+        same = [place for place, (_, other) in enumerate(self.keys) if key == other]
+        if not same:
+            self.keys.append((_written(node), key))
+            self.key_nodes.append(written)
+        return same[0] if same else len(self.keys) - 1
 
     def _group(self, place: int, conditions: list[Expression]) -> Group:
         (name, key), self.node = self.keys[place], self.key_nodes[place]
-        return Group(name=name, expression=key, values=public_values(name, key, conditions, self.scope))
+        budget, unit = self.reading.catalogue.policy.budget, self.scope.names_unit(key)
+        return group_of(name, key, conditions, self.scope, budget=budget, unit=unit)
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         """Behind an ordinal or an alias of the SELECT list."""
@@ -162,9 +157,18 @@ class _Reader:
             chosen: exp.Expr = self.tree.expressions[place - 1].unalias()
             return chosen
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.aliases:
-            hidden = any(source.table.column(node.name) for source in self.scope.sources)
-            return node if hidden else self.aliases[node.name.lower()]
+            return node if self.scope.has(node.name) else self.aliases[node.name.lower()]
         return node
+
+    def _outputs(self, place: int, node: exp.Expr) -> list[Output]:
+        """One column; of a list of quantiles, one for each."""
+        bare = node.unalias()
+        if not listed(bare):
+            return [self._output(place, node)]
+        self.node = bare
+        name = node.alias or _written(bare).lower()
+        asked = self.measures.asked(bare)
+        return [Output(name=suffixed(name, one), expression=self._noisy(one)) for one in asked]
 
     def _output(self, place: int, node: exp.Expr) -> Output:
         self.node = node
@@ -204,9 +208,9 @@ class _Reader:
         meant = self._meant(node)
         if meant is not node:
             return self._meaning(meant, node.name)
-        value = self.scope.column(node)
+        self.scope.column(node)
         raise NotAllowed(
-            f"{node.sql()} has many values in a group. Group by it, or put it into an aggregate.", column=value.name
+            f"{node.sql()} has many values in a group. Group by it, or put it into an aggregate.", column=node.name
         )
 
     def _meaning(self, node: exp.Expr, alias: str) -> Expression:
@@ -223,8 +227,12 @@ class _Reader:
         """An aggregate, or an expression that the question groups by."""
         if isinstance(node, exp.Window) or node.args.get("order") or isinstance(node, exp.Filter):
             raise NotAllowed("Windows, FILTER and ordered aggregates are not among what can be asked.")
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
+        if is_aggregate(node):
             return self._aggregate(node)
+        if is_subquery(node):
+            raise self.reading.refused(node, self.views)
         if isinstance(node, exp.Literal) or not self.keys:
             return None
         try:
@@ -233,52 +241,31 @@ class _Reader:
             return None
         for place, (_, key) in enumerate(self.keys):
             if key == value:
-                return Column(key_name(place), key.kind)
+                return Column(key_name(place), replace(key.kind, nullable=True) if self.sets else key.kind)
         return None
 
-    def _aggregate(self, node: exp.AggFunc) -> Expression:
+    def _grouping(self, node: exp.Expr) -> Expression:
         self.node = node
-        function, argument = self._count(node) if isinstance(node, exp.Count) else self._over_values(node)
-        asked = Asked(function=function, argument=argument, text=_written(node).lower())
-        same = [place for place, one in enumerate(self.asked) if (one.function, one.argument) == (function, argument)]
+        read_keys = [read(self._meant(one), self.rows) for one in node.expressions]
+        places = [place for value in read_keys for place, (_, key) in enumerate(self.keys) if key == value]
+        if len(places) != len(read_keys):
+            raise NotAllowed("GROUPING takes keys of the GROUP BY.")
+        return grouping(places)
+
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        self.node = node
+        if listed(node):
+            raise NotAllowed("A list of quantiles makes several columns. Let it stand alone in SELECT, or ask for one.")
+        (asked,) = self.measures.asked(node)
+        return self._noisy(asked)
+
+    def _noisy(self, asked: Asked) -> Expression:
+        """The noisy number of an aggregate, which is measured once however often it is written."""
+        same = [place for place, one in enumerate(self.asked) if replace(one, text=asked.text) == asked]
         if not same:
             self.asked.append(asked)
-        return Column(noisy_name(same[0] if same else len(self.asked) - 1), _noisy_kind(function, argument))
-
-    def _count(self, node: exp.Count) -> tuple[Aggregation, Expression | None]:
-        inner = node.this
-        if inner is None or (isinstance(inner, exp.Star) and not any(inner.args.values())):
-            return Aggregation.ROWS, None
-        if node.expressions:
-            raise NotAllowed("COUNT takes one value.")
-        if isinstance(inner, exp.Distinct):
-            if len(inner.expressions) == 1 and isinstance(inner.expressions[0], exp.Column):
-                value = self.scope.column(inner.expressions[0])
-                source, column = self.scope.owner(value.name)
-                if source.table.unit is not None and source.table.unit.lower() == column.lower():
-                    return Aggregation.UNITS, None
-            raise NotAllowed("COUNT(DISTINCT …) counts units: name the unit's column.")
-        value_read = read(inner, self.rows)
-        if isinstance(value_read, Literal):
-            return (Aggregation.ROWS, None) if value_read.value is not None else (Aggregation.VALUES, value_read)
-        return (Aggregation.VALUES, value_read) if value_read.kind.nullable else (Aggregation.ROWS, None)
-
-    def _over_values(self, node: exp.AggFunc) -> tuple[Aggregation, Expression | None]:
-        function = _AGGREGATES.get(type(node))
-        if function is None or isinstance(node.this, exp.Distinct) or node.expressions:
-            known = "COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP"
-            raise NotAllowed(f"{node.sql_name()} in this form is not among the aggregates: {known}.")
-        value = read(node.this, self.rows)
-        if value.kind.type not in {Type.INTEGER, Type.REAL}:
-            raise TypeMisfit(f"{node.sql_name()} takes numbers, not {value.kind}.")
-        return function, value
+        return Column(noisy_name(same[0] if same else len(self.asked) - 1), noisy_kind(asked))
 
 
 def _written(node: exp.Expr) -> str:
     return node.sql(dialect="duckdb", comments=False)
-
-
-def _noisy_kind(function: Aggregation, argument: Expression | None) -> Kind:
-    if argument is None or function is Aggregation.VALUES:
-        return integer(-_MOST_NOISY, _MOST_NOISY, nullable=False)
-    return Kind(type=Type.REAL)

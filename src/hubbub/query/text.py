@@ -23,7 +23,7 @@ _CARET_BEFORE = 60
 _CARET_AFTER = 40
 
 # Quoted text and comments, in which brackets do not nest; a quote that is never closed runs to the end.
-_SKIPPED = re.compile(r"'(?:[^']|'')*(?:'|\Z)|\"(?:[^\"]|\"\")*(?:\"|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+SKIPPED = re.compile(r"'(?:[^']|'')*(?:'|\Z)|\"(?:[^\"]|\"\")*(?:\"|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 
 def parsed(text: str) -> exp.Select:
@@ -58,7 +58,7 @@ def _check_text(text: object) -> None:
         if unicodedata.category(character) in {"Cc", "Cs", "Cn"} and character not in "\t\n\r":
             raise NotSql(f"Character {place + 1} of the question is not text. Remove it.")
     depth = deepest = 0
-    for character in _SKIPPED.sub(" ", text):
+    for character in SKIPPED.sub(" ", text):
         depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(character, 0)
         deepest = max(deepest, depth)
     if deepest > MOST_DEPTH:
@@ -94,7 +94,7 @@ def _name(tree: exp.Expr, text: str) -> str:
     """What kind of statement it is: its first word, where that says so."""
     if isinstance(tree, exp.SetOperation | exp.Subquery):
         return type(tree).__name__.upper()
-    first = re.search(r"\w+", _SKIPPED.sub(" ", text))
+    first = re.search(r"\w+", SKIPPED.sub(" ", text))
     return first.group()[:40].upper() if first else "This"
 
 

@@ -1,0 +1,161 @@
+"""Sample-and-aggregate over a database: any program, on blocks of units, through the gate.
+
+hb.sample_and_aggregate(db.table("stays"), program, columns=["age", "cost"], blocks=100, bounds=(0, 500), epsilon=1)
+
+The program sees the rows of one block as a dictionary of arrays, and never how many there are elsewhere. It runs in a
+sandbox; what it says is clamped to the bounds. The charge is paid before the first row is read.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hubbub.engines.blocks import made_up
+from hubbub.engines.program import Program
+from hubbub.engines.sandbox import Sandbox
+from hubbub.errors import ParameterError
+from hubbub.ledger import Ask
+from hubbub.ledger.entry import canonical
+from hubbub.mechanisms.subsample import BlockMean, BlockMedian, changed_blocks
+from hubbub.meter import Meter, answered
+from hubbub.parameters import Real, interval, positive, whole
+from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.query.frame import Frame
+from hubbub.query.rows import rows_of
+from hubbub.secret import Facts, Secret
+from hubbub.session import Database
+
+Bounds = tuple[Real, Real]
+_HOWS: dict[str, type[BlockMean | BlockMedian]] = {"mean": BlockMean, "median": BlockMedian}
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockAnswer:
+    """What came out: one number for each that the program gives."""
+
+    values: tuple[float, ...]
+    margins: tuple[float | None, ...]
+    """How far the noise may have moved each from the mean over the blocks, with 95% confidence; None for medians, whose
+    error is one of rank. How far blocks are from the whole is not in it, and cannot be known."""
+    blocks: int
+    how: str
+    epsilon: Fraction
+    entry: int
+    """The charge in the ledger that paid for it."""
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{value:.6g}" + ("" if margin is None else f" ± {margin:.3g}")
+            for value, margin in zip(self.values, self.margins, strict=True)
+        ]
+        return (
+            f"{', '.join(shown)} ({self.how} of {self.blocks} blocks, ε = {float(self.epsilon):g}, entry {self.entry})"
+        )
+
+
+def sample_and_aggregate(
+    frame: Frame,
+    program: Callable[[dict[str, Any]], Any],
+    *,
+    columns: Sequence[str],
+    blocks: int,
+    bounds: Bounds | Sequence[Bounds],
+    epsilon: Real,
+    how: str = "mean",
+    seconds: float = 5.0,
+    memory: int = 4 << 30,
+    lanes: int | None = None,
+    key: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> BlockAnswer:
+    """Run the program on each block and release the mean or the median of what it says, within the bounds.
+
+    It takes (blocks / lanes) · seconds, whatever the data is; ``progress`` is told how many slots are over.
+    """
+    db = frame.asker
+    if not isinstance(db, Database):
+        raise ParameterError("frame", "a table of an open database, db.table(…)", type(frame).__name__)
+    if how not in _HOWS:
+        raise ParameterError("how", '"mean" or "median"', how)
+    ends = _ends(bounds)
+    share = whole_units_rounded_down(positive("epsilon", epsilon) / len(ends))
+    mechanisms: list[BlockMean | BlockMedian] = [
+        _HOWS[how](epsilon=share, bounds=one, blocks=blocks, neighbors=db.policy.budget.neighbors) for one in ends
+    ]
+    text = frame.rows_sql(*columns)
+    relation, named = rows_of(text, db)
+    source = Program.of(program)
+    sandbox = Sandbox(
+        program=source,
+        width=len(ends),
+        rehearsal=made_up(named),
+        seconds=float(positive("seconds", seconds)),
+        memory=whole("memory", memory, least=1 << 20),
+        lanes=whole("lanes", lanes or os.cpu_count() or 1, least=1, most=1024),
+    )
+    run = db.blocks(relation, named, blocks=blocks)
+    sandbox.check()
+    question = {
+        "blocks": blocks,
+        "bounds": [[str(end) for end in one] for one in ends],
+        "how": how,
+        "program": {"name": source.name, "sha256": hashlib.sha256(source.text.encode()).hexdigest()},
+        "rows": text,
+        "seconds": sandbox.seconds,
+    }
+    ask = Ask(
+        account=db.policy.account,
+        question="sample and aggregate " + canonical(question),
+        events=tuple(one.event for one in mechanisms),
+        epsilon=whole_units_rounded_down(positive("epsilon", epsilon)),
+        delta=Fraction(0),
+        principal=db.principal,
+        policy=db.policy.fingerprint,
+        version=db.policy.version,
+        key=key,
+    )
+
+    def work(meter: Meter) -> str:
+        over = 0
+
+        def tick() -> None:
+            nonlocal over
+            over += 1
+            if progress is not None:
+                progress(over, blocks)
+
+        said = sandbox.outputs(run(), tick=tick)
+        facts = Facts(
+            account=db.policy.account,
+            sensitivity=Sensitivity(blocks=changed_blocks(db.policy.budget.neighbors)),
+            neighbors=db.policy.budget.neighbors,
+            grid=None,
+        )
+        drawn = []
+        for place, mechanism in enumerate(mechanisms):
+            outputs = tuple(None if one is None else one[place] for one in said)
+            drawn.append(float(meter.measure(mechanism, Secret(outputs, facts)).value))
+        return json.dumps(drawn)
+
+    reply = answered(db.ledger, ask, work)
+    margins = [one.error(beta=(1 - CONFIDENCE) / len(ends)) if how == "mean" else None for one in mechanisms]
+    return BlockAnswer(
+        values=tuple(json.loads(reply.answer)),
+        margins=tuple(margins),
+        blocks=blocks,
+        how=how,
+        epsilon=ask.epsilon or Fraction(0),
+        entry=reply.entry,
+    )
+
+
+def _ends(bounds: Any) -> list[tuple[Fraction, Fraction]]:
+    """One pair, or several."""
+    several = isinstance(bounds, Sequence) and bool(bounds) and all(isinstance(one, Sequence) for one in bounds)
+    return [interval("bounds", one) for one in (bounds if several else [bounds])]

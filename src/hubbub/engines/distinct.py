@@ -1,0 +1,36 @@
+"""How many different values the units of a group have together, when each brings only so many of its own.
+
+Privacy:
+    Claim: adding or removing a unit changes the number in each of its groups by at most ``most``, and in no other.
+    Proof: the values that a unit brings to a group are a function of its own rows (engines.limit), and at most
+        ``most``; those of other units stay. A union of sets grows or shrinks by no more than the set that is added or
+        taken away has members.
+    Needs: engines.limit; values that are equal count once, in the engine as in the interpreter.
+    Ref: SOUNDNESS 5.
+"""
+
+from hubbub.engines.limit import CODE, KEPT, limited, owners
+from hubbub.engines.words import STAR, Sql, alias, function, name, present, select, with_once, within
+from hubbub.query.ops import Aggregate
+
+_VALUE, _OF, _FOUND, _ONCE = "value", "of", "found", "once"
+
+
+def table(index: int) -> str:
+    """What the numbers of a tally are called in the statement."""
+    return f"distinct{index}"
+
+
+def distinct(op: Aggregate, index: int) -> Sql:
+    """Over the kept rows: one row for each group, with its number."""
+    value, grouped = name(_VALUE), bool(op.groups)
+    by = [name(CODE)] if grouped else []
+    own = by if op.single else owners(grouped=grouped)
+    there = select(name(KEPT), *own, alias(name(f"s{index}"), _VALUE), where=[present(name(f"s{index}"))])
+    kept = there
+    if not op.single:
+        once = select(name(_ONCE), STAR)
+        kept = limited(once, value, op.tallies[index].bounds[1], grouped=grouped, copies=False)
+    many = function("count", Sql(f"DISTINCT {value}"))
+    counted = select(within(kept), *(alias(one, _OF) for one in by), alias(many, _FOUND), by=by)
+    return counted if op.single else with_once(select(within(there), *own, value, by=[*own, value]), _ONCE, counted)

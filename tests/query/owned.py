@@ -1,0 +1,127 @@
+"""Relations run by the engine on a connection of this process: rows with their units, held against the interpreter."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import duckdb
+
+from hubbub.engines import relations
+from hubbub.engines.words import Sql, engine_type, name, select, within
+from hubbub.policy.kinds import Kind
+from hubbub.policy.tables import Column as Declared
+from hubbub.policy.tables import Source, Table
+from hubbub.query.ops import Cap, Relation
+from tests.query import interpreter
+from tests.query.generate import Case, functions_of, kinds_of
+
+SECRET = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
+Connection = Any
+Rows = Counter[tuple[Any, ...]]
+"""A multiset of rows, the unit first."""
+
+
+def connected() -> Connection:
+    """A connection that computes as the engine's own processes do."""
+    connection = duckdb.connect(config={"threads": 2})
+    connection.execute(
+        "SET ieee_floating_point_ops = true; SET TimeZone = 'UTC'; SET preserve_insertion_order = false;"
+        "SET disabled_optimizers = 'top_n_window_elimination'"
+    )
+    return connection
+
+
+def _text(value: Any) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case float():
+            return repr(value)
+        case date():
+            return value.isoformat()
+    return str(value)
+
+
+def fill(
+    engine: Connection, table: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """A table with these rows."""
+    lists = ", ".join(f"unnest(CAST(${place} AS VARCHAR[])) AS v{place}" for place in range(1, len(columns) + 1))
+    casts = ", ".join(
+        f'CAST(v{place} AS {engine_type(kind)}) AS "{name}"' for place, (name, kind) in enumerate(columns, 1)
+    )
+    values = [[_text(row[name]) for row in rows] for name, _ in columns]
+    engine.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT {casts} FROM (SELECT {lists})', values)
+
+
+def declared(case: Case) -> dict[str, Table]:
+    source = Source(format="parquet", paths=("/nowhere",))
+    return {
+        name: Table(
+            name=name,
+            source=source,
+            columns=tuple(Declared(name=column, kind=kind) for column, kind in columns),
+            unit=case.unit if case.unit in dict(columns) else None,
+        )
+        for name, columns in case.schema.items()
+    }
+
+
+def load(engine: Connection, case: Case) -> None:
+    for table, rows in case.tables.items():
+        fill(engine, table, case.schema[table], rows)
+
+
+def lowered(op: Relation, case: Case) -> tuple[Sql, int]:
+    """A relation as a statement that shows the unit and all columns, and how many secrets it looks at."""
+    made = relations.Lowering(declared(case), {table: name(table) for table in case.schema})
+    rows, names = made.relation(op)
+    columns = [name(names[column.name]) for column in kinds_of(op)]
+    return select(within(rows), *relations.unit_of(op), *columns), made.secrets
+
+
+def rows_of(engine: Connection, op: Relation, case: Case, secret: Sequence[int] = SECRET) -> Rows:
+    """What the engine makes of the tables that were loaded last."""
+    statement, secrets = lowered(op, case)
+    return Counter(tuple(map(settled, row)) for row in engine.execute(statement, list(secret)[:secrets]).fetchall())
+
+
+def meant(engine: Connection, op: Relation, case: Case) -> Rows:
+    """What the interpreter makes of them, where caps keep what the engine keeps, if that is possible."""
+    columns = [column.name for column in kinds_of(op)]
+    found = interpreter.relation(op, case.tables, keeping(engine, case))
+    return Counter((settled(unit), *(settled(row[column]) for column in columns)) for unit, row in found)
+
+
+def keeping(engine: Connection, case: Case) -> interpreter.Keep:
+    """Of a unit's rows, those that the engine keeps: as many as it may, and each as often as it was there at most."""
+    known: dict[Cap, Rows] = {}
+
+    def keep(op: Cap, unit: Any, rows: list[interpreter.Row]) -> list[interpreter.Row]:
+        if op not in known:
+            known[op] = rows_of(engine, op, case)
+        left = Counter({row[1:]: many for row, many in known[op].items() if row[0] == settled(unit)})
+        assert left.total() == op.most, (unit, left)
+        kept = []
+        for row in rows:
+            content = tuple(settled(value) for value in row.values())
+            if left[content] > 0:
+                left[content] -= 1
+                kept.append(row)
+        assert len(kept) == op.most, (unit, left)
+        return kept
+
+    return keep
+
+
+def settled(value: Any) -> Any:
+    """Truth is not a number, a whole number not a real; zeros have no sign."""
+    return (type(value).__name__, value + 0.0 if isinstance(value, float) else value) if value is not None else None
+
+
+def exact(op: Relation) -> bool:
+    """Whether engine and interpreter agree to the last bit."""
+    return not {"ln", "exp"} & functions_of(op)

@@ -243,7 +243,7 @@ def test_nothing_is_left(parquet: str) -> None:
     engine = DuckDB(limits=Limits(threads=1), standbys=2)
     directory = engine._directory
     assert os.stat(directory).st_mode & 0o777 == 0o700
-    engine.prepare(op, tables=tables)().tallies
+    engine.prepare(op, tables=tables)()
     assert running(directory)
     engine.close()
     engine.close()

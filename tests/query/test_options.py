@@ -98,15 +98,17 @@ def test_said_twice_it_must_be_the_same(db: hb.Database) -> None:
     assert db.plan(SAID.format("epsilon = 0.5"), epsilon=Fraction(1, 2)) == db.plan(COUNTS, epsilon=0.5)
     with pytest.raises(NotAllowed, match=r"0\.5 in the question, and 1 beside it"):
         db.plan(SAID.format("epsilon = 0.5"), epsilon=1)
-    for neither in ({}, {"epsilon": 1, "within": 5}):
+    neither: list[dict[str, Any]] = [{}, {"epsilon": 1, "within": 5}]
+    for wrong in neither:
         with pytest.raises(ParameterError, match="or within instead"):
-            db.plan(COUNTS, **neither)  # type: ignore[arg-type]
+            db.plan(COUNTS, **wrong)
 
 
 def test_quoted_words_are_no_clause() -> None:
     text = "SELECT 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1)' FROM stays -- WITH DIFFERENTIAL_PRIVACY"
     assert taken_out(text) == (text, Options())
-    assert taken_out(3) == (3, Options())  # type: ignore[arg-type]
+    no_text: Any = 3
+    assert taken_out(no_text) == (no_text, Options())
 
 
 # The price of an error
@@ -138,6 +140,7 @@ def test_what_the_budget_cannot_buy_is_refused(db: hb.Database) -> None:
     small = replace(db.policy, budget=hb.Budget(epsilon=Fraction(1, 10)))
     with pytest.raises(NotAllowed, match="whole budget"):
         least_epsilon(question(COUNTS, db), small, within=1)
-    for wrong in ({"within": 0}, {"within": 5, "confidence": 1}, {"within": 5, "confidence": 0}):
+    wrongs: list[dict[str, Any]] = [{"within": 0}, {"within": 5, "confidence": 1}, {"within": 5, "confidence": 0}]
+    for wrong in wrongs:
         with pytest.raises(ParameterError):
-            db.plan(COUNTS, **wrong)  # type: ignore[arg-type]
+            db.plan(COUNTS, **wrong)

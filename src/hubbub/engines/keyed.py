@@ -1,8 +1,9 @@
 """Groups by keys that nobody listed: the combinations that units really have, as one DuckDB statement.
 
-A group's code is a struct of its keys: of private ones the value itself, of public ones their place. So codes are equal
-exactly where keys are, and the order and the hash that choose the groups of a unit are functions of secrets, unit and
-keys. A number that the engine gave to keys as it met them, or a packed or hashed key, would let other units decide.
+A group's code is its key where there is one, and of several a struct: of private ones the value itself, of public ones
+their place. So codes are equal exactly where keys are, and the order and the hash that choose the groups of a unit are
+functions of secrets, unit and keys. A number that the engine gave to keys as it met them, or a packed or hashed key,
+would let other units decide.
 
 Privacy:
     Claim: adding or removing a unit changes the tallies of at most most_groups cells, each within the tally's bounds,
@@ -60,6 +61,8 @@ def is_private(op: Aggregate) -> bool:
 
 def code(op: Aggregate) -> Sql:
     """The code of a row: over its keys ``g0``, ``g1``, … and the tables of public keys ``keys0``, ``keys1``, …"""
+    if len(op.groups) == 1:  # sorted and grouped in half the time of a struct
+        return name("g0")
     return struct(
         {
             f"k{index}": name(f"g{index}") if group.private else name("place", of=f"keys{index}")
@@ -82,7 +85,8 @@ def statement(op: Aggregate, pairs: Sql, totals: Sequence[Sql], *, keys: tuple[K
 
     Where there are public keys too, units are counted for each combination of private ones in rows of their own.
     """
-    shown = [cast(_field(index), "VARCHAR") for index in range(len(op.groups))]
+    alone = len(op.groups) == 1
+    shown = [cast(name(CODE) if alone else _field(index), "VARCHAR") for index in range(len(op.groups))]
     tables = keys if op.weight_bits is None else (*keys, _weights(op.most_groups, op.weight_bits))
     if all(group.private for group in op.groups):
         source, units = _weighed(op, pairs)

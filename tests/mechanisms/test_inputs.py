@@ -12,6 +12,7 @@ from hubbub import mechanisms
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     Exponential,
+    Extreme,
     Gaussian,
     GaussianThreshold,
     Geometric,
@@ -21,6 +22,7 @@ from hubbub.mechanisms import (
     LaplaceThreshold,
     NoisyMax,
     OptimalKeys,
+    PerGroup,
     PermuteAndFlip,
     Price,
     ProposedQuantile,
@@ -78,6 +80,8 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "IntervalExponential": (IntervalExponential, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantile": (Quantile, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantiles": (quantiles, {"epsilon": ONE, "bounds": (0, 1)}),
+    "Extreme": (Extreme, {"epsilon": ONE, "bounds": (0, 1)}),
+    "PerGroup": (PerGroup, {"mechanism": Geometric(epsilon=ONE)}),
     "SmoothQuantile": (SmoothQuantile, {"epsilon": ONE, "bounds": (0, 1)}),
     "SmoothSensitivity": (SmoothSensitivity, {"epsilon": ONE, "bounds": (0, 1), "distances": 2}),
     "ProposedQuantile": (ProposedQuantile, {"epsilon": ONE, "delta": TENTH, "bounds": (0, 1), "proposed": ONE}),
@@ -116,10 +120,12 @@ POSITIVE = {
 COUNTS = {
     "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at", "SparseVector"],
     "count": ["SparseVector"],
+    "groups": ["PerGroup"],
     "coordinates": ["Laplace", "GridGaussian", "Gaussian.at"],
     "rows": [
         "Quantile",
         "Quantiles",
+        "Extreme",
         "IntervalExponential",
         "SmoothQuantile",
         "SmoothSensitivity",

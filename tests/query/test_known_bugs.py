@@ -387,9 +387,14 @@ def test_rows_of_a_value_that_is_missing_do_not_count_for_its_mean(world: World)
 
 
 def test_rollup_counts_one_person_in_each_grouping_set(world: World) -> None:
-    for clause in ("ROLLUP (ward, urgent)", "CUBE (ward)", "GROUPING SETS ((ward), ())", "ALL"):
-        with pytest.raises(QueryError):
-            world.load(people()).sql(f"SELECT count(*) FROM stays GROUP BY {clause}", epsilon=1)
+    db = world.load(people())
+    for clause, sets in (("ROLLUP (ward, urgent)", 3), ("CUBE (ward)", 2), ("GROUPING SETS ((ward), ())", 2)):
+        plan = db.plan(f"SELECT count(*) FROM stays GROUP BY {clause}", epsilon=1)
+        assert len(plan.sets) == sets
+        assert plan.cost.loss == sum(one.cost.loss for one in plan.sets), "nothing is taken to be disjoint"
+        assert all(one.epsilon <= Fraction(1, sets) for one in plan.sets)
+    with pytest.raises(QueryError):
+        db.sql("SELECT count(*) FROM stays GROUP BY ALL", epsilon=1)
 
 
 def test_bounding_by_the_order_of_the_data(world: World) -> None:

@@ -30,7 +30,7 @@ lint: $(VENV)/.dev ## ruff, formatting, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(wildcard src tests tools bench examples)
 
-bench: $(VENV)/.bench ## ratios against OpenDP and NumPy, kept as JSON in bench/results
+bench: $(VENV)/.bench ## ratios against the peers that install, DuckDB and NumPy, kept as JSON in bench/results (half an hour; ARGS=large: 100 million rows)
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.dev ## build the documentation into site/
@@ -44,7 +44,7 @@ torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then 
 	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) out site build dist .mutate .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) out site build dist .mutate .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:

@@ -21,6 +21,8 @@ class Row:
     figures: Mapping[str, float]
     target: str = ""
     holds: bool | None = None
+    remark: str = ""
+    """What a reader of the figures must know, or why there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,8 @@ class Bench:
     steps: int
     """How many rows to expect, for the progress bar."""
     notes: tuple[str, ...] = field(default=())
+    named: bool = False
+    """Whether it takes so long, or so much, that it runs only when it is named."""
 
 
 class MissingInput(Exception):

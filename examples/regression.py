@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="hubbub-") as name:
         folder = Path(name)
         stays = made_up(folder)
-        with hb.open(stays, unit="patient", budget=hb.Budget(epsilon=2), ledger=folder / "ledger") as db:
+        with hb.open(stays, unit="patient", budget=hb.Budget(epsilon=Fraction(2)), ledger=folder / "ledger") as db:
 
             def progress(over: int, of: int) -> None:
                 print(f"\r{over} of {of} blocks", end="", file=sys.stderr, flush=True)

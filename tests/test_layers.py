@@ -17,7 +17,7 @@ MECHANISMS = PRIVACY | {"mechanisms"}
 MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
-SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first"}
+SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first", "buying"}
 JUDGES = frozenset({"audit", "attack", "anonymity"})
 EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 
@@ -37,7 +37,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "meter": MEASURED,
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
-    "session": ASKED | WORKSHOPS,
+    "buying": ASKED | WORKSHOPS,
+    "session": ASKED | WORKSHOPS | {"buying"},
     "blocks": ASKED | WORKSHOPS | {"session"},
     "first": ASKED | WORKSHOPS | {"session"},
     "audit": MECHANISMS,  # it is handed callables

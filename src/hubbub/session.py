@@ -11,34 +11,39 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from hubbub.buying import Known, buy, check_price, recalled, serve_again
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB, Run
-from hubbub.errors import EngineError, ParameterError, PolicyError
+from hubbub.errors import EngineError, NotAllowed, ParameterError, PolicyError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
 from hubbub.meter import Meter, answered
-from hubbub.parameters import Real
+from hubbub.parameters import Real, positive
 from hubbub.policy.build import single_table
 from hubbub.policy.checked import with_enforced
 from hubbub.policy.read import read_policy
 from hubbub.policy.sources import source_of, table_name
 from hubbub.policy.tables import Limits, Policy, Source, Table, Value
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
+from hubbub.query.bought import Wanted, informed, lacking, shares
 from hubbub.query.combine import CONFIDENCE
 from hubbub.query.explain import Explanation
 from hubbub.query.expression import Column, Expression
 from hubbub.query.frame import Asking, Frame
 from hubbub.query.keys import MOST_VALUES
-from hubbub.query.ops import Cell, Counted, Relation, Scan
+from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan
 from hubbub.query.options import agreed, limited, taken_out
 from hubbub.query.plan import Plan, plan, together
+from hubbub.query.question import Question
 from hubbub.query.selection import first_keys, restricted
 from hubbub.query.sql import question
 from hubbub.query.terms import quoted
@@ -72,12 +77,15 @@ class Database:
         ``epsilon`` is the price; or say ``within``: how far counts and sums may be off, with this confidence. It may
         also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
         """
-        planned, runs = self._prepared(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
+        planned, price = self._planned(
+            text, epsilon=epsilon, delta=delta, within=within, confidence=confidence, buys=True
+        )
+        runs = [self.counting(one) for one in planned.sets or (planned,)]
         ask = Ask(
             account=self.policy.account,
-            question=planned.question.text,
+            question=planned.question.identity,
             events=planned.events,
-            epsilon=planned.epsilon,
+            epsilon=price,
             delta=planned.delta,
             principal=self.principal,
             policy=planned.policy.fingerprint,
@@ -142,8 +150,19 @@ class Database:
         confidence: Real = CONFIDENCE,
     ) -> Explanation:
         """What it would cost and how noisy it would be. Free: nothing private is read."""
-        planned = self.plan(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
-        return Explanation(plan=planned, statement=self.ledger.statement(self.policy.account))
+        asked, policy, price, slack = self._read(
+            text, epsilon=epsilon, delta=delta, within=within, confidence=confidence
+        )
+        known, unknown = self._facts(asked, policy)
+        each, rest = shares(unknown, price)
+        any_of_them = known | {one: one.anything for one in unknown}
+        planned = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
+        return Explanation(
+            plan=planned,
+            statement=self.ledger.statement(self.policy.account),
+            known=known,
+            unknown=each,
+        )
 
     def table(self, name: str) -> Frame:
         """A table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``."""
@@ -159,12 +178,12 @@ class Database:
         confidence: Real = CONFIDENCE,
     ) -> Plan:
         """What would be measured, and how; refused here if it cannot be."""
-        return self._prepared(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)[0]
+        return self._planned(text, epsilon=epsilon, delta=delta, within=within, confidence=confidence)[0]
 
-    def _prepared(
+    def _read(
         self, text: str, *, epsilon: Real | None, delta: Real | None, within: Real | None, confidence: Real
-    ) -> tuple[Plan, list[Run]]:
-        """The plan, and what reads the data for each of its grouping sets."""
+    ) -> tuple[Question, Policy, Fraction, Real | None]:
+        """The question, what it says of the policy, and its price."""
         bare, said = taken_out(text)
         policy = limited(self.policy, said)
         asked = question(bare, self)
@@ -173,12 +192,54 @@ class Database:
         if (price is None) is (within is None):
             raise ParameterError("epsilon", "given, or within instead of it", price)
         if within is not None:
-            price = least_epsilon(asked, policy, within=within, confidence=confidence, delta=slack)
+            known, unknown = self._facts(asked, policy)
+            if unknown:
+                raise NotAllowed(
+                    "How far it is off is known once its bounds and limits are. Ask it with epsilon first, which buys "
+                    "them, or let the owner declare them."
+                )
+            price = least_epsilon(*informed(asked, policy, known), within=within, confidence=confidence, delta=slack)
         assert price is not None
-        planned = plan(asked, policy, epsilon=price, delta=slack)
-        with _before_the_charge("A table of the question could not be opened. Ask the owner."):
-            aggregates = [one.aggregate for one in planned.sets or (planned,)]
-            return planned, [self._engine.prepare(one, tables=self.policy.tables) for one in aggregates]
+        return asked, policy, whole_units_rounded_down(positive("epsilon", price)), slack
+
+    def _facts(self, asked: Question, policy: Policy) -> tuple[Known, tuple[Wanted, ...]]:
+        """What the question lacks: what is known of it by now, and what is not."""
+        wanted = lacking(asked, policy)
+        known = recalled(wanted, self.policy, self.ledger)
+        return known, tuple(one for one in wanted if one not in known)
+
+    def _planned(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None,
+        delta: Real | None,
+        within: Real | None,
+        confidence: Real,
+        buys: bool = False,
+    ) -> tuple[Plan, Fraction]:
+        """The plan, and the price of all of it: what the question lacks is bought first, with a share of the price."""
+        asked, policy, price, slack = self._read(
+            text, epsilon=epsilon, delta=delta, within=within, confidence=confidence
+        )
+        known, unknown = self._facts(asked, policy)
+        rest = price
+        if buys:
+            serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
+        if unknown and buys:
+            each, rest = shares(unknown, price)
+            any_of_them = known | {one: one.anything for one in unknown}
+            first = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
+            check_price(first, each, self.ledger)
+            known |= buy(
+                each,
+                self.policy,
+                rest=rest,
+                ledger=self.ledger,
+                principal=self.principal,
+                prepare=self._prepared,
+            )
+        return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 
     def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:
         """What will be stored: grouping sets are measured one after the other."""
@@ -224,8 +285,11 @@ class Database:
 
     def counting(self, planned: Plan) -> Run:
         """What reads the data of a plan when it is called: exact numbers, for a Secret alone."""
+        return self._prepared(planned.aggregate)
+
+    def _prepared(self, aggregate: Aggregate) -> Run:
         with _before_the_charge("A table of the question could not be opened. Ask the owner."):
-            return self._engine.prepare(planned.aggregate, tables=self.policy.tables)
+            return self._engine.prepare(aggregate, tables=self.policy.tables)
 
     def blocks(
         self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int
@@ -280,7 +344,7 @@ def open(
     types: Mapping[str, object] | None = None,
     nullable: Mapping[str, bool] | None = None,
     grids: Mapping[str, object] | None = None,
-    max_groups: int = 1,
+    max_groups: int | None = None,
     max_rows: int | None = None,
     limits: Limits | None = None,
     name: str | None = None,

@@ -323,7 +323,7 @@ def test_limits_are_counts(name: str) -> None:
     for wrong in (0, -1, 1.0, True, "1"):
         with pytest.raises(ParameterError, match=f"{name} must be a whole number from 1"):
             limits(**{name: wrong})
-    optional = name in {"max_rows", "threads"}
+    optional = name in {"max_groups", "max_rows", "threads"}
     try:
         assert getattr(limits(**{name: None}), name) is None
     except ParameterError:
@@ -332,9 +332,16 @@ def test_limits_are_counts(name: str) -> None:
         assert optional
 
 
+@pytest.mark.parametrize("wrong", [0, 1, None, "yes"])
+def test_whether_to_buy_is_true_or_false(wrong: object) -> None:
+    with pytest.raises(ParameterError, match="buy must be true or false"):
+        limits(buy=wrong)
+
+
 def test_limits_that_nobody_declared() -> None:
     said = Limits()
-    assert (said.max_groups, said.max_rows, said.max_cells, said.max_fanout) == (1, None, 1_000_000, 1000)
+    assert (said.max_groups, said.max_rows, said.max_cells, said.max_fanout) == (None, None, 1_000_000, 1000)
+    assert (said.groups, said.buy, limits(max_groups=3).groups, limits(buy=False).buy) == (1, True, 3, False)
     assert (said.seconds, said.memory, said.temporary, said.threads) == (60.0, "4GB", "20GB", None)
     assert limits(max_rows=1 << 40).max_rows == 1 << 40
     with pytest.raises(ParameterError, match="from 1 to 1099511627776"):

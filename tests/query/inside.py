@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,17 +131,23 @@ class World:
         fill(self.engine.connection, "places", _kinds(PLACES), PUBLIC)
 
     def load(
-        self, rows: Rows, *, limits: Limits | None = None, threads: int = 1, version: int | None = None
+        self,
+        rows: Rows,
+        *,
+        limits: Limits | None = None,
+        threads: int = 1,
+        version: int | None = None,
+        buys: bool = False,
     ) -> Database:
-        """These rows, to be asked."""
+        """These rows, to be asked; what is not declared is refused, unless it may be bought."""
         self.engine.connection.execute(f"SET threads = {threads}")
         fill(self.engine.connection, "stays", _kinds(STAYS), rows)
         policy = Policy(
             account="people",
             budget=self.budget,
             tables=TABLES,
-            limits=limits or Limits(max_groups=2, max_rows=3),
-            version=str(next(_VERSIONS)),
+            limits=replace(limits or Limits(max_groups=2, max_rows=3), buy=buys),
+            version=str(next(_VERSIONS)) if version is None else str(version),
         )
         return Database(policy, ledger=self.ledger, engine=self.engine)
 

@@ -158,9 +158,7 @@ choices_in_one_group = _in_place(planning, "_choosing", lambda *given: replace(_
 rank_moves_by_the_smaller_share = _in_place(
     Quantile, "rate", property(lambda self: self.epsilon / (2 * min(self.q, 1 - self.q) * self.rows))
 )
-rank_of_one_row = _in_place(
-    Quantile, "rate", property(lambda self: self.epsilon / (2 * max(self.q, 1 - self.q)))
-)
+rank_of_one_row = _in_place(Quantile, "rate", property(lambda self: self.epsilon / (2 * max(self.q, 1 - self.q))))
 
 # Noise
 

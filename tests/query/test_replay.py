@@ -297,7 +297,7 @@ def test_files_in_the_engines_own_process(tmp_path: Path) -> None:
                 bounds={column.name: column.bounds for column in STAYS if column.bounds},
                 keys={"ward": WARDS},
                 tables={"places": f"{folder}/places.parquet"},
-                limits=Limits(max_groups=2, max_rows=3, threads=threads),
+                limits=Limits(max_groups=2, max_rows=3, threads=threads, buy=False),
                 ledger=folder / "ledger",
                 marks=Marks(folder / "marks"),
                 log=heard[side].append,

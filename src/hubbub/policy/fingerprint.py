@@ -40,7 +40,7 @@ def canonical(policy: "Policy") -> str:
     content = {
         "format": FORMAT,
         "limits": {
-            "groups": limits.max_groups,
+            "groups": limits.groups,
             "rows": limits.max_rows,
             "fanout": limits.max_fanout,
             **({} if limits.max_unit_rows == UNIT_ROWS else {"unit rows": limits.max_unit_rows}),

@@ -159,8 +159,8 @@ class Table:
 class Limits:
     """How much one unit may add, and how much work one question may make."""
 
-    max_groups: int = 1
-    """Groups of one grouping in which a unit counts."""
+    max_groups: int | None = None
+    """Groups of one grouping in which a unit counts; None where it was not declared."""
     max_rows: int | None = None
     """Rows of a unit that count in one group; None where it was not declared."""
     max_cells: int = 1_000_000
@@ -169,6 +169,8 @@ class Limits:
     """Rows that one row may become by joins."""
     max_unit_rows: int = 1000
     """Rows of a unit that are joined with other rows of it, and the most that its own rows, counted, come to."""
+    buy: bool = True
+    """Whether a question that lacks bounds, max_rows or max_groups buys them with a share of its budget."""
     seconds: float = 60.0
     memory: str = "4GB"
     temporary: str = "20GB"
@@ -177,11 +179,18 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_groups", "max_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"):
             value = getattr(self, name)
-            if value is not None or name not in {"max_rows", "threads"}:
+            if value is not None or name not in {"max_groups", "max_rows", "threads"}:
                 object.__setattr__(self, name, whole(name, value, least=1, most=1 << 40))
+        if not isinstance(self.buy, bool):
+            raise ParameterError("buy", "true or false", self.buy)
         object.__setattr__(self, "seconds", declared.seconds("seconds", self.seconds))
         for name in ("memory", "temporary"):
             object.__setattr__(self, name, declared.memory(name, getattr(self, name)))
+
+    @property
+    def groups(self) -> int:
+        """In how many groups a unit counts: one, where nobody said or bought more."""
+        return self.max_groups or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ class Answer:
                 "loss_units": plan.cost.loss,
                 "neighbors": plan.policy.budget.neighbors.value,
                 "policy": plan.policy.fingerprint,
-                "question": plan.question.text,
+                "question": plan.question.identity,
                 "version": plan.policy.version,
             }
         )

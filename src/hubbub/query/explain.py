@@ -2,12 +2,14 @@
 
 import html
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from hubbub.ledger.terms import Statement
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.query.bought import Wanted
 from hubbub.query.choices import error_of
 from hubbub.query.combine import CONFIDENCE, margin
 from hubbub.query.ops import (
@@ -35,16 +37,21 @@ class Explanation:
 
     plan: Plan
     statement: Statement
+    known: Mapping[Wanted, Any] = field(default_factory=dict)
+    """What the question lacks and was bought before."""
+    unknown: Mapping[Wanted, Fraction] = field(default_factory=dict)
+    """What it would buy first, each with its ε; the plan is then the one for any value of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        plan, cost, left = self.plan, self.plan.cost, self.statement.left
+        plan, cost, left = self.plan, self._cost, self.statement.left
+        columns = [_column(plan, place) for place in range(len(plan.question.asked))]
         return {
             "question": plan.question.text,
             "account": plan.policy.account,
             "unit": _unit(plan.question.relation),
             "neighbors": plan.policy.budget.neighbors.value,
-            "epsilon": float(plan.epsilon),
+            "epsilon": float(plan.epsilon + sum(self.unknown.values())),
             "delta": float(plan.delta),
             "groups": plan.cells,
             "groups_per_unit": plan.aggregate.most_groups,
@@ -52,12 +59,21 @@ class Explanation:
             "rows": _steps(plan.question.relation),
             "keys": [_keys(one) for one in plan.sets or (plan,) if one.selection is not None],
             "sets": [[plan.question.groups[place].name for place in one] for one in plan.question.sets],
-            "columns": [_column(plan, place) for place in range(len(plan.question.asked))],
+            "columns": [_not_yet(one) for one in columns] if self.unknown else columns,
+            "bought": [{"what": one.text, "value": value} for one, value in self.known.items()],
+            "to_buy": [{"what": one.text, "epsilon": float(share)} for one, share in self.unknown.items()],
             "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
             "left": self._amount(left.loss),
             "left_afterwards": self._amount(max(0, left.loss - cost.loss)),
             "fits": cost.loss <= left.loss and cost.failure <= left.failure,
         }
+
+    @property
+    def _cost(self) -> Charge:
+        """Of the answer, and of what is bought for it first."""
+        cost, terms, neighbors = self.plan.cost, self.plan.policy.budget.filter, self.plan.policy.budget.neighbors
+        parts = [terms.charge_of(one.mechanism(share, neighbors).event) for one, share in self.unknown.items()]
+        return Charge(loss=cost.loss + sum(one.loss for one in parts), failure=cost.failure)
 
     def _amount(self, units: int) -> str:
         symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"
@@ -74,6 +90,8 @@ class Explanation:
         ]
         lines += [f"rows        {clean(step)}" for step in told["rows"]]
         lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
+        lines += [f"bought      {clean(one['what'])}: {clean(_told(one['value']))}" for one in told["bought"]]
+        lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
         failure = told["cost"]["failure_units"]
@@ -143,6 +161,16 @@ def _column(plan: Plan, place: int) -> dict[str, Any]:
         "rows_per_group": 1 if plan.aggregate.single else plan.policy.limits.max_rows,
         "sentence": sentence + (f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds else ""),
     }
+
+
+def _not_yet(column: dict[str, Any]) -> dict[str, Any]:
+    """How noisy it will be follows from what is bought first."""
+    sentence = f"{column['mechanism']}; how noisy it is follows from what is bought"
+    return column | {"margin": None, "rank_margin": None, "bounds": None, "rows_per_group": None, "sentence": sentence}
+
+
+def _told(value: Any) -> str:
+    return " … ".join(f"{float(Fraction(end)):g}" for end in value) if isinstance(value, list) else f"at most {value}"
 
 
 def _chosen(plan: Plan, asked: Asked, part: Part) -> dict[str, Any]:

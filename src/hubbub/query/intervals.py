@@ -26,10 +26,12 @@ def moved(moment: Expression, by: exp.Interval, *, sign: int) -> Expression:
     """A constant date or timestamp, so much later or (``sign`` −1) earlier."""
     if not isinstance(moment, Literal) or not isinstance(moment.value, date):
         raise NotAllowed(
-            "An INTERVAL is added to a constant date. Compare with one that is moved (day < DATE '2026-01-31' + INTERVAL "
-            "3 DAY), or count days: d - e > 3."
+            "An INTERVAL is added to a constant date. Compare with one that is moved (day < DATE '2026-01-31' + "
+            "INTERVAL 3 DAY), or count days: d - e > 3."
         )
     many, unit = sign * _many(by), _unit(by)
+    if unit in _CLOCK and not isinstance(moment.value, datetime):
+        raise NotAllowed(f"A date is moved by whole days, not by an {unit}. Write a TIMESTAMP.")
     try:
         return literal(_later(moment.value, many, unit))
     except (OverflowError, ValueError):
@@ -59,8 +61,6 @@ def _later(moment: date, many: int, unit: str) -> date:
     if unit in _DAYS:
         return moment + timedelta(days=many * _DAYS[unit])
     if unit in _CLOCK:
-        if not isinstance(moment, datetime):
-            raise NotAllowed(f"A date is moved by whole days, not by an {unit}. Write a TIMESTAMP.")
         return moment + many * _CLOCK[unit]
     year, month = divmod(12 * moment.year + moment.month - 1 + many * _MONTHS[unit], 12)
     if not date.min.year <= year <= date.max.year:

@@ -1,8 +1,9 @@
 """Where the groups of a question come from: public values, and where there are none, a selection of private ones.
 
-In this order: a list in the question's own WHERE, the keys that the owner declared, the values of a public table, or
-all values that the expression can take, where those are few and known beforehand. A key without any of these is
-private: what it shows is selected by how many units have it (query.selection), if the account has a δ for that.
+In this order: a list in the question's own WHERE, the keys that the owner declared, the values of a public table, a
+range in WHERE, or all values that the expression can take, where those are few and known beforehand. A key without any
+of these is private: what it shows is selected by how many units have it (query.selection), if the account has a δ for
+that.
 """
 
 import itertools
@@ -18,6 +19,7 @@ from hubbub.privacy.neighbors import Neighbors
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Call, Column, Expression, Literal, columns_of
 from hubbub.query.ops import Cell, Group
+from hubbub.query.ranges import ranged
 
 MOST_VALUES = 100_000
 """Values of one key."""
@@ -65,6 +67,8 @@ def public_values(
     found = _listed(key, conditions)
     if found is None:
         found = _from_columns(name, key, known)
+    if found is None:
+        found = ranged(key, conditions)
     if found is None:
         found = _possible(key)
     if found is None:

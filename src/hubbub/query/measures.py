@@ -11,6 +11,7 @@ from hubbub.mechanisms.quantile import DENOMINATOR
 from hubbub.policy.kinds import Kind, Type, integer
 from hubbub.query.choices import MOST_VALUES
 from hubbub.query.expression import Expression, Literal
+from hubbub.query.filtered import within_case
 from hubbub.query.keys import public_values
 from hubbub.query.question import CHOSEN, COUNTS, Aggregation, Asked
 from hubbub.query.relation import RowNames
@@ -115,6 +116,9 @@ class Measures:
         if isinstance(node.unnest(), exp.Column | exp.Coalesce) and self.scope.names_unit(value):
             own = None if self.scope.is_unit(value) else value
             return Asked(function=Aggregation.UNITS, argument=own, text="")
+        chosen = within_case(node)
+        if isinstance(chosen.unnest(), exp.Column) and self.scope.names_unit(read(chosen, self.rows)):
+            return Asked(function=Aggregation.UNITS, argument=value, text="")  # the unit, or missing
         if isinstance(value, Literal):
             raise NotAllowed("COUNT(DISTINCT …) counts different values, and this is one constant.")
         return Asked(function=Aggregation.DISTINCT, argument=value, text="")

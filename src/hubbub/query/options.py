@@ -90,10 +90,9 @@ def limited(policy: Policy, said: Options) -> Policy:
     units = {table.unit.lower() for table in policy.tables.values() if table.unit is not None}
     if said.unit is not None and said.unit.lower() not in units:
         raise NotAllowed(f"privacy_unit_column is {said.unit}, but the owner declared {', '.join(sorted(units))}.")
-    if said.max_groups is None or said.max_groups == policy.limits.max_groups:
+    declared = policy.limits.max_groups
+    if said.max_groups is None or said.max_groups == declared:
         return policy
-    if said.max_groups > policy.limits.max_groups:
-        raise NotAllowed(
-            f"max_groups_contributed is {said.max_groups}, and the owner allows {policy.limits.max_groups}. Say less."
-        )
+    if declared is not None and said.max_groups > declared:
+        raise NotAllowed(f"max_groups_contributed is {said.max_groups}, and the owner allows {declared}. Say less.")
     return replace(policy, limits=replace(policy.limits, max_groups=said.max_groups))

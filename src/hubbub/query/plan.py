@@ -141,7 +141,7 @@ def _shaped(question: Question, policy: Policy) -> _Shape:
     needed = Needed(question, policy, cells=cells, single=single)
     parts = needed.parts()
     groups = MOST_KEYS if private else max(1, cells)
-    most = min(policy.limits.max_groups, groups) if question.groups and not single else 1
+    most = min(policy.limits.groups, groups) if question.groups and not single else 1
     aggregate = Aggregate(
         input=question.relation,
         groups=question.groups,

@@ -1,10 +1,11 @@
 """A question that was read: what is asked of which rows, and what is made of the noisy numbers afterwards."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
+from hubbub.query.bounds import Interval
 from hubbub.query.expression import Expression, Value
 from hubbub.query.facts import ColumnFacts
 from hubbub.query.ops import Group, Relation
@@ -116,6 +117,15 @@ class Question:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    bought: Mapping[Expression, Interval] = field(default_factory=dict)
+    """Bounds of what aggregates look at that nobody declared (query.bought)."""
+    known_as: str = ""
+    """What the ledger knows it as, if that is more than its text: with bounds that were bought."""
+
+    @property
+    def identity(self) -> str:
+        """The same for the same question with the same bounds."""
+        return self.known_as or self.text
 
 
 def key_name(place: int) -> str:

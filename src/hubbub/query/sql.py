@@ -8,6 +8,7 @@ from sqlglot import exp
 from hubbub.errors import NotAllowed, NotOwned, QueryError, TypeMisfit
 from hubbub.policy.kinds import Type
 from hubbub.query.expression import Column, Expression, columns_of
+from hubbub.query.filtered import unfiltered
 from hubbub.query.grouping import grouping, grouping_sets
 from hubbub.query.keys import group_of
 from hubbub.query.measures import Measures, is_aggregate, listed, noisy_kind, suffixed
@@ -225,11 +226,15 @@ class _Reader:
 
     def other(self, node: exp.Expr) -> Expression | None:
         """An aggregate, or an expression that the question groups by."""
-        if isinstance(node, exp.Window) or node.args.get("order") or isinstance(node, exp.Filter):
-            raise NotAllowed("Windows, FILTER and ordered aggregates are not among what can be asked.")
+        if isinstance(node, exp.Window) or node.args.get("order"):
+            raise NotAllowed("Windows and ordered aggregates are not among what can be asked.")
+        if isinstance(node, exp.Filter | exp.CountIf):
+            self.node = node
+            return self._aggregate(unfiltered(node))
         if isinstance(node, exp.Grouping | exp.GroupingId):
             return self._grouping(node)
         if is_aggregate(node):
+            self.node = node
             return self._aggregate(node)
         if is_subquery(node):
             raise self.reading.refused(node, self.views)
@@ -253,7 +258,6 @@ class _Reader:
         return grouping(places)
 
     def _aggregate(self, node: exp.Expr) -> Expression:
-        self.node = node
         if listed(node):
             raise NotAllowed("A list of quantiles makes several columns. Let it stand alone in SELECT, or ask for one.")
         (asked,) = self.measures.asked(node)

@@ -7,7 +7,7 @@ from hubbub.errors import MissingBounds
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
-from hubbub.query.bounds import Interval, bounds_of
+from hubbub.query.bounds import Interval, bounds_of, interval_of
 from hubbub.query.choices import UNLISTED, Choice, Wanted, codes, histogram
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
@@ -96,6 +96,9 @@ class Needed:
         return self._policy.limits.max_rows
 
     def _bounds(self, argument: Expression) -> Interval:
+        bought = self._question.bought.get(argument)
+        if bought is not None and interval_of(argument, self._declared) is None:
+            return bought
         return bounds_of(argument, self._declared)
 
     def _declared(self, name: str) -> Interval | None:

@@ -1,0 +1,102 @@
+"""Facts that questions lack, through the gate: recalled where they were bought before, else paid, measured and kept.
+
+Each fact has a charge and a stored answer of its own, before the question's own charge. Everything that can be refused
+is refused before the first of them: the plan that any facts would give is made, and the price of all of it is held
+against what is left.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from hubbub.engines.duckdb import Run
+from hubbub.errors import LedgerCorrupt
+from hubbub.ledger import OWNER, Ask, Ledger
+from hubbub.meter import Meter, answered
+from hubbub.policy.tables import Policy
+from hubbub.privacy.filter import Charge
+from hubbub.query.bought import Wanted
+from hubbub.query.ops import Aggregate
+from hubbub.query.plan import Plan
+from hubbub.secret import Facts, Secret
+
+Known = dict[Wanted, Any]
+
+
+def recalled(wanted: Sequence[Wanted], policy: Policy, ledger: Ledger) -> Known:
+    """What was bought before, about the same rows and expressions under the same policy and version."""
+    found = {one: ledger.recall(policy.account, one.name(policy), version=policy.version) for one in wanted}
+    return {one: fact.value["value"] for one, fact in found.items() if fact is not None}
+
+
+def serve_again(known: Known, policy: Policy, *, ledger: Ledger, principal: str) -> None:
+    """What somebody else has bought is charged, once, to the principal's own limit; the owner has none.
+
+    The ledger finds the stored answer of the fact's own charge, as it does for any question that is asked again.
+    """
+    for one in known if principal != OWNER else ():
+        fact = ledger.recall(policy.account, one.name(policy), version=policy.version)
+        if fact is not None:
+            ticket = ledger.reserve(_ask(one, policy, Fraction(fact.value["epsilon"]), principal))
+            if ticket.answer is None:
+                raise LedgerCorrupt("A fact is remembered, and the answer that it is from is not. Restore the backup.")
+
+
+def check_price(planned: Plan, shares: Mapping[Wanted, Fraction], ledger: Ledger) -> None:
+    """BudgetExceeded, before anything is paid, where facts and answer together would not fit into the account."""
+    stands, policy = ledger.statement(planned.policy.account), planned.policy
+    terms = stands.budget.filter
+    parts = [terms.charge_of(one.mechanism(share, policy.budget.neighbors).event) for one, share in shares.items()]
+    whole = Charge(
+        loss=planned.cost.loss + sum(one.loss for one in parts),
+        failure=planned.cost.failure + sum(one.failure for one in parts),
+    )
+    terms.spend(stands.spent, whole, whose=f"account {policy.account!r}")
+
+
+def buy(
+    shares: Mapping[Wanted, Fraction],
+    policy: Policy,
+    *,
+    rest: Fraction,
+    ledger: Ledger,
+    principal: str,
+    prepare: Callable[[Aggregate], Run],
+) -> Known:
+    """Pay for each fact, measure it, and remember it under its name."""
+    runs = [(one, prepare(one.aggregate)) for one in shares]
+    found: Known = {}
+    for one, run in runs:
+        reply = answered(ledger, _ask(one, policy, shares[one], principal), _work(one, run, policy, shares[one], rest))
+        told: Mapping[str, Any] = json.loads(reply.answer)
+        kept = {"about": one.text, "epsilon": told["epsilon"], "value": told["value"]}
+        ledger.remember(policy.account, one.name(policy), kept, paid=reply.entry, version=policy.version)
+        found[one] = told["value"]
+    return found
+
+
+def _ask(wanted: Wanted, policy: Policy, each: Fraction, principal: str) -> Ask:
+    return Ask(
+        account=policy.account,
+        question=f"fact: {wanted.name(policy)}",
+        events=(wanted.mechanism(each, policy.budget.neighbors).event,),
+        epsilon=each,
+        principal=principal,
+        policy=policy.fingerprint,
+        version=policy.version,
+    )
+
+
+def _work(wanted: Wanted, run: Run, policy: Policy, each: Fraction, rest: Fraction) -> Callable[[Meter], str]:
+    """What is measured: all bins at once, empty ones too."""
+    neighbors = policy.budget.neighbors
+    facts = Facts(account=policy.account, sensitivity=wanted.sensitivity(neighbors), neighbors=neighbors)
+
+    def work(meter: Meter) -> str:
+        drawn = meter.measure(wanted.mechanism(each, neighbors), Secret(wanted.counts(run()), facts)).value
+        noisy = [int(one) for one in drawn]
+        value = wanted.read(noisy, epsilon=each, rest=rest, neighbors=neighbors)
+        return json.dumps({"epsilon": str(each), "noisy": noisy, "value": value})
+
+    return work

@@ -37,7 +37,8 @@ def speed(task: Task) -> Ask:
 
     def ask() -> list[float]:
         data = pl.scan_parquet(task.path)
-        value = pl.col("value")
+        value: Any = pl.col("value")
+        user: Any = pl.col("user_id")
         query = (
             _context(task, data, epsilon=task.epsilon("speed"), by=["grp"], identifier=pl.col("user_id"))
             .query()
@@ -46,7 +47,7 @@ def speed(task: Task) -> Ask:
             .group_by("grp")
             .agg(
                 dp.len(signed=True).alias("n"),
-                pl.col("user_id").dp.n_unique(signed=True).alias("users"),
+                user.dp.n_unique(signed=True).alias("users"),
                 value.dp.sum(task.bounds).alias("total"),
                 value.dp.mean(task.bounds).alias("mean"),
             )

@@ -61,7 +61,7 @@ class BlockAnswer:
 
 def sample_and_aggregate(
     frame: Frame,
-    program: Callable[[dict[str, Any]], Any],
+    program: Callable[[dict[str, Any]], Any] | Sequence[str],
     *,
     columns: Sequence[str],
     blocks: int,

@@ -1,6 +1,7 @@
 """Programs in their sandbox: honest ones are heard, and whatever else one does shows in its own output alone."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,32 @@ def _parent(process: str) -> int:
         return int(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+AWK = shutil.which("awk")
+
+
+@pytest.mark.skipif(AWK is None, reason="awk is not installed")
+def test_commands_read_a_table_and_print_numbers() -> None:
+    def said(script: str, width: int = 1) -> Any:
+        program = Program.of([os.path.realpath(str(AWK)), "-F,", script])
+        return Sandbox(program=program, width=width, rehearsal=MADE_UP, seconds=0.6).outputs([ROWS])
+
+    assert said("NR > 1 { s += $1 } END { print s / (NR - 1) }") == [(3.0,)]
+    assert said('NR == 1 { print ($1 == "x"), 2 }', 2) == [(1.0, 2.0)]
+    assert said('BEGIN { print "three" }') == [None]
+    assert said("BEGIN { print 1, 2 }") == [None]
+    assert said('BEGIN { print 1 > "/tmp/hubbub-sandbox-leak"; print 2 }') in ([None], [(2.0,)])
+    assert said('BEGIN { while ((getline line < "/etc/passwd") > 0) n++; print n + 0 }') == [(0.0,)]
+    assert said('BEGIN { print system("true") }') != [(0.0,)], "no other process is started"
+    assert said("BEGIN { while (1) x++ }") == [None]
+    assert not Path("/tmp/hubbub-sandbox-leak").exists()
+
+
+def test_what_is_no_command_is_refused() -> None:
+    for command in ([], "awk", ["awk"], ["/does/not/exist"], ["/bin/sh", 3]):
+        with pytest.raises(ParameterError, match="command"):
+            Program.of(command)  # type: ignore[arg-type]
 
 
 def test_functions_are_taken_by_their_text() -> None:

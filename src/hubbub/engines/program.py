@@ -1,4 +1,4 @@
-"""A function as a text of its own: itself, and what it uses of its file, and nothing that it once saw.
+"""A function as a text of its own: itself, and what it uses of its file, and nothing that it once saw. Or a command.
 
 What a file does when it is run (opening databases, printing) is left out, so that a script can name one of its own
 functions. A question about the same function has the same text, whatever else changes in the file.
@@ -6,8 +6,9 @@ functions. A question about the same function has the same text, whatever else c
 
 import ast
 import inspect
+import os
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,15 @@ class Program:
 
     text: str
     name: str
+    command: tuple[str, ...] = ()
+    """A program of the system with its arguments, instead of a function."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> "Program":
-        """A function with the imports, functions, classes and assignments of its module that it uses."""
+    def of(cls, function: Callable[..., Any] | Sequence[str]) -> "Program":
+        """A function with the imports, functions, classes and assignments of its module that it uses; or a command,
+        which gets its rows as CSV and prints its numbers."""
+        if not callable(function):
+            return cls._of_command(function)
         name = getattr(function, "__qualname__", "")
         if not inspect.isfunction(function) or "." in name or "<" in name:
             raise ParameterError("program", "a function with a name, defined outside of others", function)
@@ -36,6 +42,15 @@ class Program:
         except (OSError, TypeError, SyntaxError):
             module = ast.parse(own)
         return cls(text=_needed(module, name), name=name)
+
+    @classmethod
+    def _of_command(cls, command: Sequence[str]) -> "Program":
+        parts = () if isinstance(command, str) else tuple(command)
+        if not parts or not all(isinstance(one, str) and "\0" not in one for one in parts):
+            raise ParameterError("program", 'a function, or a command such as ["/usr/bin/awk", "…"]', command)
+        if not os.path.isabs(parts[0]) or not os.access(parts[0], os.X_OK):
+            raise ParameterError("program", "a command by its whole path, which can be run", parts[0])
+        return cls(text="\0".join(parts), name=parts[0], command=parts)
 
 
 def _needed(module: ast.Module, name: str) -> str:

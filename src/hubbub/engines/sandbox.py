@@ -30,6 +30,8 @@ Output = tuple[float, ...] | None
 _START = 120.0
 """Seconds for loading a program."""
 _MOST_ANSWER = 1 << 20
+_COMMANDS = ("/bin", "/usr/bin", "/usr/local/bin", "/usr/share")
+"""What a command may read besides: other programs, and what comes with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class _Runner:
     """One process, loaded and locked, that waits for its rows."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self._width = sandbox.width
+        self._width, self._command = sandbox.width, bool(sandbox.program.command)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -114,7 +116,8 @@ class _Runner:
             ours.settimeout(_START)
             order = {
                 "program": {"text": sandbox.program.text, "name": sandbox.program.name},
-                "readable": list(installation()),
+                "command": list(sandbox.program.command),
+                "readable": [*installation(), *(_COMMANDS if sandbox.program.command else ())],
                 "rehearsal": sandbox.rehearsal,
                 "memory": sandbox.memory,
                 "seconds": sandbox.seconds,
@@ -142,7 +145,7 @@ class _Runner:
                         break
                     heard += part
         time.sleep(max(0.0, deadline - time.monotonic()))
-        return _read(heard, self._width)
+        return _printed(heard, self._width) if self._command else _read(heard, self._width)
 
     def stop(self) -> None:
         """Kills it and waits for its end."""
@@ -162,6 +165,15 @@ def _read(heard: bytes, width: int) -> Output:
     except Exception:
         return None
     return None
+
+
+def _printed(heard: bytes, width: int) -> Output:
+    """What a command printed, if it is so many numbers."""
+    try:
+        numbers = tuple(float(one) for one in heard.decode("ascii").replace(",", " ").split())
+    except ValueError:
+        return None
+    return numbers if len(numbers) == width else None
 
 
 def installation() -> Iterator[str]:

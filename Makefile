@@ -30,7 +30,7 @@ lint: $(VENV)/.dev ## ruff, formatting, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(wildcard src tests tools bench examples)
 
-bench: $(VENV)/.bench ## ratios against the peers that install, DuckDB and NumPy, kept as JSON in bench/results (half an hour; ARGS=large: 100 million rows)
+bench: $(VENV)/.bench ## ratios against the peers that install, DuckDB and NumPy, kept as JSON in bench/results (an hour or less; ARGS=large: 100 million rows)
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.dev ## build the documentation into site/

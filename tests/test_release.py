@@ -132,7 +132,7 @@ def test_plot_draws_a_bar_and_an_error_bar_for_each_value() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c", "d"]
     (segments,) = (container.get_segments() for container in axes.collections)
     assert {round(line[1][1] - line[0][1]) for line in segments} == {2 * four.margin()}
-    assert axes.get_title() == "People"
+    assert {axes.get_title(loc=place) for place in ("left", "center")} == {"", "People"}, "wherever the style puts it"
 
 
 def test_plot_refuses_the_wrong_number_of_names() -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from scipy import special
 
 from hubbub import noise
 from hubbub.errors import ParameterError
@@ -69,7 +68,9 @@ class Student:
 
     def tail(self, steps: Array, scale: Fraction) -> Array:
         """P(noise >= k) for k >= 1, for each k."""
-        tails: Array = special.stdtr(self.degrees, -(steps - 0.5) / float(self.multiplier * scale))
+        from scipy.special import stdtr  # late: it takes longer to load than all of ours
+
+        tails: Array = stdtr(self.degrees, -(steps - 0.5) / float(self.multiplier * scale))
         return tails
 
 

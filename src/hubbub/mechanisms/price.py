@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
@@ -140,7 +139,9 @@ class Price:
         def negated(q: float) -> float:
             return float((1 - q) * (np.log1p(-q) - math.log(others)) - (1 - q) * math.log(q))
 
-        found = optimize.minimize_scalar(negated, bounds=(1e-12, 1 - 1e-12), method="bounded", options={"xatol": 1e-12})
+        from scipy.optimize import minimize_scalar  # late: it takes longer to load than all of ours
+
+        found = minimize_scalar(negated, bounds=(1e-12, 1 - 1e-12), method="bounded", options={"xatol": 1e-12})
         return float(-found.fun / float(self.choosing.rate) * float(self.grid)) * (1 + 1e-9)
 
     def error(self, *, beta: float) -> float:
@@ -167,7 +168,9 @@ class Price:
 
 def _flip_log_masses(exponents: Array) -> Array:
     """Permute-and-flip: P(i) = p_i ∫₀¹ Π_{j≠i} (1 - p_j t) dt, by a Gauss rule that is exact for such polynomials."""
-    nodes, weights = special.roots_legendre(len(exponents) // 2 + 1)
+    from scipy.special import roots_legendre
+
+    nodes, weights = roots_legendre(len(exponents) // 2 + 1)
     t = (nodes + 1) / 2
     passes = np.exp(exponents)
     with np.errstate(divide="ignore"):

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import hubbub as hb
+from hubbub.blocks import _all_columns
 from hubbub.engines import blocks as dealing
 from hubbub.engines.program import Program
 from hubbub.engines.sandbox import Sandbox
@@ -86,6 +87,21 @@ def test_blocks_that_say_nothing_are_the_middle(db: hb.Database, name: str) -> N
             db.table("stays").where(hb.col("n") < 3), getattr(programs, name), blocks=1, epsilon=10**5, **AGES
         )
     assert found.values[0] == pytest.approx(50, abs=0.01)
+
+
+def test_all_columns_but_the_units_where_none_is_named(db: hb.Database) -> None:
+    def seen(frame: Any) -> list[str]:
+        return _all_columns(frame, db)
+
+    assert seen(db.table("stays")) == ["x", "n", "t"]
+    assert seen(db.table("stays").where(hb.col("x") > 1)) == ["x", "n", "t"]
+    for frame in (db.table("stays").select("person", "x"), db.table("stays").alias("other"), db.table("nothing")):
+        with pytest.raises(ParameterError, match="more than one declared table"):
+            seen(frame)
+    wanted = {name: value for name, value in AGES.items() if name != "columns"}
+    with replayed(3):
+        found = hb.sample_and_aggregate(db.table("stays"), programs.mean, blocks=2, epsilon=10**4, **wanted)
+    assert found.values[0] == pytest.approx(24.5, abs=3)
 
 
 def test_a_units_rows_go_to_one_block(db: hb.Database) -> None:

@@ -27,6 +27,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.frame import Frame
 from hubbub.query.rows import rows_of
+from hubbub.query.terms import quoted
 from hubbub.secret import Facts, Secret
 from hubbub.session import Database
 
@@ -63,10 +64,10 @@ def sample_and_aggregate(
     frame: Frame,
     program: Callable[[dict[str, Any]], Any] | Sequence[str],
     *,
-    columns: Sequence[str],
     blocks: int,
     bounds: Bounds | Sequence[Bounds],
     epsilon: Real,
+    columns: Sequence[str] | None = None,
     how: str = "mean",
     seconds: float = 5.0,
     memory: int = 4 << 30,
@@ -76,7 +77,8 @@ def sample_and_aggregate(
 ) -> BlockAnswer:
     """Run the program on each block and release the mean or the median of what it says, within the bounds.
 
-    It takes (blocks / lanes) · seconds, whatever the data is; ``progress`` is told how many slots are over.
+    ``columns`` are those that the program sees: all of the table but the unit's, unless they are named. It takes
+    (blocks / lanes) · seconds, whatever the data is; ``progress`` is told how many slots are over.
     """
     db = frame.asker
     if not isinstance(db, Database):
@@ -88,7 +90,7 @@ def sample_and_aggregate(
     mechanisms: list[BlockMean | BlockMedian] = [
         _HOWS[how](epsilon=share, bounds=one, blocks=blocks, neighbors=db.policy.budget.neighbors) for one in ends
     ]
-    text = frame.rows_sql(*columns)
+    text = frame.rows_sql(*(_all_columns(frame, db) if columns is None else columns))
     relation, named = rows_of(text, db)
     source = Program.of(program)
     sandbox = Sandbox(
@@ -153,6 +155,14 @@ def sample_and_aggregate(
         epsilon=ask.epsilon or Fraction(0),
         entry=reply.entry,
     )
+
+
+def _all_columns(frame: Frame, db: Database) -> list[str]:
+    """Every column of a declared table but the unit's."""
+    table = db.policy.tables.get(frame.name)
+    if table is None or frame.source != quoted(frame.name):
+        raise ParameterError("columns", "named, where the frame is more than one declared table", frame.name)
+    return [column.name for column in table.columns if column.name != table.unit]
 
 
 def _ends(bounds: Any) -> list[tuple[Fraction, Fraction]]:

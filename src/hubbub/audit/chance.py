@@ -1,0 +1,51 @@
+"""Chance that can be repeated: the same seed makes the same inputs up again, so that a report can be checked.
+
+For inputs of audits alone. It is predictable on purpose and draws no noise.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Chance:
+    """A stream of choices, fixed by its seed."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._words = _words(str(seed))
+
+    def below(self, bound: int) -> int:
+        """A number from 0 on, below the bound."""
+        limit = (1 << 64) - (1 << 64) % bound
+        return next(word for word in self._words if word < limit) % bound
+
+    def between(self, low: int, high: int) -> int:
+        """A number from low to high, both included."""
+        return low + self.below(high - low + 1)
+
+    def one_in(self, many: int) -> bool:
+        """True once in so many times."""
+        return self.below(many) == 0
+
+    def choice(self, of: Sequence[T]) -> T:
+        """One of them."""
+        return of[self.below(len(of))]
+
+    def sample(self, of: Sequence[T], many: int) -> list[T]:
+        """So many different ones (or all, where there are fewer), in no order."""
+        rest = list(of)
+        return [rest.pop(self.below(len(rest))) for _ in range(min(many, len(rest)))]
+
+    def shuffled(self, of: Sequence[T]) -> list[T]:
+        """All of them, in no order."""
+        return self.sample(of, len(of))
+
+
+def _words(seed: str) -> Iterator[int]:
+    place = 0
+    while True:
+        block = hashlib.sha256(f"{seed}/{place}".encode()).digest()
+        yield from (int.from_bytes(block[start : start + 8], "little") for start in range(0, 32, 8))
+        place += 1

@@ -1,0 +1,114 @@
+"""Mechanisms as subjects: the worst pair of each is in the registry, and others are made from what it needs.
+
+A pair is a neighbour in the norm that the mechanism asks for, and no further: the mechanism is accused for itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hubbub.audit.chance import Chance
+from hubbub.audit.conformance import check_law, check_mass, check_ratio, check_statement, trial_of
+from hubbub.audit.outputs import Outputs
+from hubbub.audit.subject import Claim, Pair
+from hubbub.errors import ConformanceError
+from hubbub.mechanisms.registry_specimen import Specimen
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Norm
+
+_ORIGINS = (0, 1, -1, 7, 1000, -(1 << 20), 1 << 40)
+
+
+@dataclass(frozen=True, slots=True)
+class OfSpecimen:
+    """A mechanism of the registry."""
+
+    specimen: Specimen
+
+    @property
+    def name(self) -> str:
+        return self.specimen.name
+
+    @property
+    def claim(self) -> Claim:
+        return Claim.of(self.specimen.mechanism.event)
+
+    def pairs(self, chance: Chance) -> Iterator[Pair]:
+        x, y = self.specimen.pair
+        yield Pair(x=x, y=y, about="the pair on which it loses most")
+        for _ in range(64):
+            found = _made(self.specimen, chance)
+            if found is None:
+                return
+            yield found
+
+    def near(self, pair: Pair, chance: Chance) -> Pair | None:
+        return _made(self.specimen, chance)
+
+    def smaller(self, pair: Pair) -> Iterator[Pair]:
+        return iter(())
+
+    def faults(self, pair: Pair) -> list[str]:
+        """What the stated law says against the claim, and the draws against the law: for the worst pair."""
+        if not (pair.x is self.specimen.pair[0] and pair.y is self.specimen.pair[1]):
+            return []
+        found = []
+        for check in (check_statement, check_mass, check_ratio, check_law):
+            try:
+                check(self.specimen)
+            except ConformanceError as fault:
+                found.append(str(fault))
+        return found
+
+    def answers(self, value: Any, *, times: int) -> Outputs:
+        return self.specimen.mechanism.repeat(value, times=times)
+
+    def shown(self, pair: Pair) -> str:
+        return f"x = {pair.x!r}\ny = {pair.y!r}\n{self.specimen.mechanism!r}"
+
+    @property
+    def samples(self) -> int:
+        """As many draws as its own twin needs to be seen."""
+        return trial_of(self.specimen).samples
+
+
+def _made(specimen: Specimen, chance: Chance) -> Pair | None:
+    """A neighbour by the norm; None where neighbours of that kind have a form of their own."""
+    needs = specimen.mechanism.needs
+    like = np.atleast_1d(np.asarray(specimen.pair[0], dtype=object))
+    if needs.norm not in (Norm.L1, Norm.L2, Norm.SCORE) or not all(_is_number(one) for one in like):
+        return None
+    step = _whole_root(needs.sensitivity) if needs.norm is Norm.L2 else needs.sensitivity
+    if step is None or (needs.integers and Fraction(step).denominator != 1):
+        return None
+    origin = chance.choice(_ORIGINS)
+    base = [Fraction(origin + chance.between(-2, 2)) for _ in like]
+    moved = list(base)
+    if needs.norm is Norm.SCORE:
+        ways = (1,) if needs.monotone else (1, -1)
+        moved = [value + chance.choice((0, *ways)) * step for value in base]
+        if needs.neighbors is Neighbors.REPLACE_ONE and needs.monotone:
+            return None
+    else:
+        moved[chance.below(len(base))] += chance.choice((1, -1)) * step
+    x, y = (_like(specimen.pair[0], side) for side in (base, moved))
+    return Pair(x=x, y=y, about=f"values near {origin}, moved as far as one unit can")
+
+
+def _like(pattern: Any, values: list[Any]) -> Any:
+    plain = [float(value) if isinstance(value, Fraction) and value.denominator != 1 else int(value) for value in values]
+    if isinstance(pattern, np.ndarray):
+        return np.array(plain, dtype=pattern.dtype)
+    return type(pattern)(plain) if isinstance(pattern, list | tuple) else plain[0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _whole_root(square: Fraction) -> int | None:
+    root = round(float(square) ** 0.5)
+    return root if root * root == square else None

@@ -172,7 +172,7 @@ def test_an_event_without_a_claim_is_refused() -> None:
             return None
 
         @property
-        def epsilon(self) -> None:  # type: ignore[override]
+        def epsilon(self) -> None:
             return None
 
     event: Event = Silent(sigma=Fraction(1), sensitivity=Fraction(1), neighbors=Neighbors.ADD_REMOVE)

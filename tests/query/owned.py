@@ -1,21 +1,23 @@
 """Relations run by the engine on a connection of this process: rows with their units, held against the interpreter."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
 from hubbub.engines import relations
-from hubbub.engines.words import Sql, engine_type, name, select, within
-from hubbub.policy.kinds import Kind
+from hubbub.engines.words import Sql, name, select, within
+from hubbub.policy.paths import followed
 from hubbub.policy.tables import Column as Declared
 from hubbub.policy.tables import Source, Table
 from hubbub.query.ops import Cap, Relation
+from hubbub.testing import inside
 from tests.query import interpreter
 from tests.query.generate import Case, functions_of, kinds_of
+from tests.query.relating import PATHS
 
+fill = inside.fill
 SECRET = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 Connection = Any
 Rows = Counter[tuple[Any, ...]]
@@ -32,42 +34,20 @@ def connected() -> Connection:
     return connection
 
 
-def _text(value: Any) -> str | None:
-    match value:
-        case None:
-            return None
-        case bool():
-            return str(value).lower()
-        case float():
-            return repr(value)
-        case date():
-            return value.isoformat()
-    return str(value)
-
-
-def fill(
-    engine: Connection, table: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """A table with these rows."""
-    lists = ", ".join(f"unnest(CAST(${place} AS VARCHAR[])) AS v{place}" for place in range(1, len(columns) + 1))
-    casts = ", ".join(
-        f'CAST(v{place} AS {engine_type(kind)}) AS "{name}"' for place, (name, kind) in enumerate(columns, 1)
-    )
-    values = [[_text(row[name]) for row in rows] for name, _ in columns]
-    engine.execute(f'CREATE OR REPLACE TABLE "{table}" AS SELECT {casts} FROM (SELECT {lists})', values)
-
-
 def declared(case: Case) -> dict[str, Table]:
     source = Source(format="parquet", paths=("/nowhere",))
-    return {
+    keys = {(step.table, step.key) for path in PATHS.values() for step in path}
+    tables = {
         name: Table(
             name=name,
             source=source,
-            columns=tuple(Declared(name=column, kind=kind) for column, kind in columns),
+            columns=tuple(Declared(name=column, kind=kind, unique=(name, column) in keys) for column, kind in columns),
             unit=case.unit if case.unit in dict(columns) else None,
+            through=PATHS[name][0] if name in PATHS else None,
         )
         for name, columns in case.schema.items()
     }
+    return {name: followed(tables, name) for name in tables}
 
 
 def load(engine: Connection, case: Case) -> None:
@@ -96,13 +76,13 @@ def meant(engine: Connection, op: Relation, case: Case) -> Rows:
     return Counter((settled(unit), *(settled(row[column]) for column in columns)) for unit, row in found)
 
 
-def keeping(engine: Connection, case: Case) -> interpreter.Keep:
+def keeping(engine: Connection, case: Case, secret: Sequence[int] = SECRET) -> interpreter.Keep:
     """Of a unit's rows, those that the engine keeps: as many as it may, and each as often as it was there at most."""
     known: dict[Cap, Rows] = {}
 
     def keep(op: Cap, unit: Any, rows: list[interpreter.Row]) -> list[interpreter.Row]:
         if op not in known:
-            known[op] = rows_of(engine, op, case)
+            known[op] = rows_of(engine, op, case, secret)
         left = Counter({row[1:]: many for row, many in known[op].items() if row[0] == settled(unit)})
         assert left.total() == op.most, (unit, left)
         kept = []

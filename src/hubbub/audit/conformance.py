@@ -10,7 +10,7 @@
 The last one is what makes the one before it worth something: an audit that cannot see a quarter too much loss would
 pass anything. Each statistical check accuses an honest mechanism with probability at most `FALSE_ALARM`.
 
-Nothing here needs pytest: `conform` returns a Report, or raises a ConformanceError with one sentence.
+Nothing here needs pytest: `conform` returns its Answers, or raises a ConformanceError with one sentence.
 """
 
 import inspect
@@ -51,7 +51,7 @@ _PARTS = ("Claim", "Proof", "Needs", "Ref")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Answers:
     """What a specimen was asked and what came out, a line each."""
 
     name: str
@@ -86,9 +86,9 @@ class Trial:
         return f"ε = {self.epsilon:.6g}" if self.delta == 0 else f"(ε, δ) = ({self.epsilon:.6g}, {self.delta:.6g})"
 
 
-def conform(specimen: "Specimen") -> Report:
-    """Ask everything; a Report if all is well, else a ConformanceError that says what is not."""
-    return Report(name=specimen.name, lines=tuple(f"{name}: {check(specimen)}" for name, check in CHECKS.items()))
+def conform(specimen: "Specimen") -> Answers:
+    """Ask everything; Answers if all is well, else a ConformanceError that says what is not."""
+    return Answers(name=specimen.name, lines=tuple(f"{name}: {check(specimen)}" for name, check in CHECKS.items()))
 
 
 def check_statement(specimen: "Specimen") -> str:
@@ -149,9 +149,9 @@ def _within_rho(specimen: "Specimen", laws: Laws, rho: float, failure: float) ->
 
 
 def check_law(specimen: "Specimen") -> str:
-    """Draws fit the stated masses: 10^6 on each input by ``repeat`` (10^5 if drawn one by one) and 10^4 by ``draw``.
+    """Draws fit the stated masses: 10^6 on each input by ``repeat`` (10^5 if drawn one by one), 10^4 by ``draw``.
 
-    ``draw`` is what the Meter calls and may be other code than ``repeat``. Each of the three gets a third of the false
+    ``draw`` is what the Meter calls and may be other code than ``repeat``. Each of the four gets a quarter of the false
     alarms (Bonferroni).
     """
     laws, mechanism = _laws(specimen, specimen.mechanism), specimen.mechanism
@@ -161,6 +161,7 @@ def check_law(specimen: "Specimen") -> str:
         ("repeat", mechanism.repeat(x, times=many), laws.first, many),
         ("repeat", mechanism.repeat(y, times=many), laws.second, many),
         ("draw", [mechanism.draw(x) for _ in range(few)], laws.first, few),
+        ("draw", [mechanism.draw(y) for _ in range(few)], laws.second, few),
     ]
     lines = []
     for how, answers, logs, draws in samples:

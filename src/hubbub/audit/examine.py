@@ -29,9 +29,9 @@ class Settings:
 
     pairs: int = 24
     """Pairs that are looked at without counting."""
-    pilots: int = 6
+    pilots: int = 12
     """Pairs on which a pilot is drawn, the worst known first."""
-    pilot: int = 1_000
+    pilot: int = 600
     steps: int = 6
     """Steps from the best pair to pairs near it."""
     finals: int = 2

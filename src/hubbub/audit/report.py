@@ -1,6 +1,7 @@
 """What an audit did and found: for a person, and as JSON for a file."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ class Report:
         head = f"{self.subject}: claims {self.claim.words}"
         if found is None:
             best = [repr(one) for one in self.findings]
-            seen = "" if self.sight is None else f"; a true ε of {self.sight:.4g} would have been seen"
+            seen = "" if self.sight is None else f"; so many accuse randomized response from ε = {self.sight:.4g} on"
             looked = f"no counterexample in {self.tried.pairs} pairs and {self.tried.draws:,} draws{seen}"
             return "\n".join([head, f"  {looked}", *(f"  {one}" for one in best)])
         lines = [head, f"  COUNTEREXAMPLE: {found.about}", *(f"  {one}" for one in found.sentences)]
@@ -107,6 +108,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _sight(claim: Claim, finding: Finding) -> float | None:
     epsilon, delta = claim.points[0]
+    own: Callable[[float], float | None] | None = getattr(finding, "sight", None)
+    if own is not None:
+        return own(epsilon)
     if delta > 0:
         return None
     draws, other = finding.counts.draws, finding.counts.other_draws

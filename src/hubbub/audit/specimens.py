@@ -4,7 +4,7 @@ A pair is a neighbour in the norm that the mechanism asks for, and no further: t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.conformance import check_law, check_mass, check_ratio, check_statement, trial_of
+from hubbub.audit.exact import Laws
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ConformanceError
@@ -20,6 +21,8 @@ from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 
 _ORIGINS = (0, 1, -1, 7, 1000, -(1 << 20), 1 << 40)
+_MOST_OUTPUTS, _MOST_NUMBER, _LEFT_OUT = 500, 1 << 12, 1e-6
+"""How many masses are added up for a pair that was made, how large its numbers may be, and what may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ class OfSpecimen:
         return iter(())
 
     def faults(self, pair: Pair) -> list[str]:
-        """What the stated law says against the claim, and the draws against the law: for the worst pair."""
+        """What the stated law says against the claim, on any pair; on the worst one also the draws against the law."""
         if not (pair.x is self.specimen.pair[0] and pair.y is self.specimen.pair[1]):
-            return []
+            return _by_masses(self.specimen, pair)
         found = []
         for check in (check_statement, check_mass, check_ratio, check_law):
             try:
@@ -75,9 +78,45 @@ class OfSpecimen:
         return trial_of(self.specimen).samples
 
 
+def _by_masses(specimen: Specimen, pair: Pair) -> list[str]:
+    """The exact loss, where the listed outputs are all that there are on these inputs too, and floats can tell."""
+    numbers = [one for side in (pair.x, pair.y) for one in np.atleast_1d(np.asarray(side, dtype=object)).flat]
+    if len(specimen.outputs) > _MOST_OUTPUTS or any(abs(one) > _MOST_NUMBER for one in numbers if _is_number(one)):
+        return []
+    totals = Laws.of(specimen.mechanism, (pair.x, pair.y), specimen.outputs).totals
+    if not all(abs(1 - total) < _LEFT_OUT for total in totals):
+        return []
+    try:
+        check_ratio(replace(specimen, pair=(pair.x, pair.y), loose=True))
+    except ConformanceError as fault:
+        return [str(fault)]
+    return []
+
+
+def _rows(specimen: Specimen, chance: Chance) -> Pair | None:
+    """Values in a few heaps over the public range, and the same with all that one unit may add, or put in their place:
+    where heaps are far apart, one unit moves an answer, or what noise is made from, by most.
+    """
+    mechanism, needs = specimen.mechanism, specimen.mechanism.needs
+    bounds: tuple[Fraction, Fraction] | None = getattr(mechanism, "bounds", None)
+    if bounds is None or not all(_is_number(one) for side in specimen.pair for one in side):
+        return None
+    low, high = (int(end) for end in bounds)
+    heaps = [low, high, *(chance.between(low, high) for _ in range(chance.between(0, 3)))]
+    held = [chance.choice(heaps) for _ in range(chance.between(0, 14))]
+    moved = [chance.choice(heaps) for _ in range(int(needs.sensitivity))]
+    replaced = needs.neighbors is Neighbors.REPLACE_ONE
+    if replaced and len(held) < len(moved):
+        return None
+    other = [*held[len(moved) if replaced else 0 :], *moved]
+    return Pair(x=tuple(sorted(held)), y=tuple(sorted(other)), about="values in heaps, and one unit more or another")
+
+
 def _made(specimen: Specimen, chance: Chance) -> Pair | None:
     """A neighbour by the norm; None where neighbours of that kind have a form of their own."""
     needs = specimen.mechanism.needs
+    if needs.norm is Norm.ROWS:
+        return _rows(specimen, chance)
     like = np.atleast_1d(np.asarray(specimen.pair[0], dtype=object))
     if needs.norm not in (Norm.L1, Norm.L2, Norm.SCORE) or not all(_is_number(one) for one in like):
         return None

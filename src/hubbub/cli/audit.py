@@ -1,0 +1,99 @@
+"""``hubbub audit``: look for a counterexample to anything that claims a guarantee, on made-up tables alone."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.arguments import Json, exact
+from hubbub.cli.data import POLICY, PolicyFile, Slack
+from hubbub.errors import ParameterError
+
+if TYPE_CHECKING:
+    from hubbub.audit.report import Report
+    from hubbub.audit.subject import Subject
+
+FOUND = 1
+"""The exit status where a claim was refuted."""
+
+
+def audit(
+    *,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME|SQL]…",
+            help="What claims something: names from --list, or questions in quotes.",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Everything that has a name.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Print the names, and end.")] = False,
+    policy: PolicyFile = None,
+    epsilon: Annotated[
+        Fraction | None,
+        typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="What a question would cost; without it, 1."),
+    ] = None,
+    delta: Slack = None,
+    draws: Annotated[int, typer.Option("--draws", min=1000, help="Answers counted on each of two inputs.")] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", help="Makes other inputs up.")] = 0,
+    as_json: Json = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a reviewer, too.")
+    ] = None,
+) -> None:
+    """Look for a counterexample to a claim of privacy, as hard as some seconds allow, and say what was found.
+
+    A question is asked of tables that are made up from the schema of its policy. Data is never read.
+
+    Exit status: 0 nothing found; 1 a claim is refuted; 2 refused.
+    """
+    from hubbub.audit.examine import Settings, examine
+    from hubbub.cli.printing import say, working
+    from hubbub.testing.subjects import SUBJECTS
+
+    if listed:
+        say(*SUBJECTS)
+        return
+    wanted = [*(SUBJECTS if every else ()), *(what or ())]
+    if not wanted:
+        raise ParameterError("NAME", "given: a name from hubbub audit --list, a question in SQL, or --all", None)
+    subjects = [_subject(one, policy=policy, epsilon=epsilon, delta=delta) for one in wanted]
+    settings = Settings(samples=draws)
+    reports: list[Report] = []
+    with working(len(subjects)) as step:
+        for subject in subjects:
+            reports.append(examine(subject, settings=settings, seed=seed, progress=step(subject.name)))
+    told = [one.to_dict() for one in reports]
+    if html is not None:
+        from hubbub.report.audits import page_of
+
+        html.write_text(page_of(told), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        say(*(line for one in reports for line in str(one).splitlines()))
+        if html is not None:
+            say(f"Written: {html}")
+    if any(one.accused for one in reports):
+        raise typer.Exit(FOUND)
+
+
+def _subject(what: str, *, policy: Path | None, epsilon: Fraction | None, delta: Fraction | None) -> "Subject":
+    """A name, or a question: what is neither is one that is misspelt."""
+    from hubbub.testing.subjects import SUBJECTS, subject_of
+
+    if what in SUBJECTS or not what.lstrip().lower().startswith(("select", "with", "(")):
+        return subject_of(what)
+    from hubbub.engines.duckdb import DuckDB
+    from hubbub.policy.checked import with_enforced
+    from hubbub.policy.read import read_policy
+    from hubbub.session import schema_of
+    from hubbub.testing.queries import OfQuery
+
+    place = policy or POLICY
+    with DuckDB() as engine:
+        declared = with_enforced(read_policy(place, describe=lambda source: schema_of(engine, source)), place)
+    return OfQuery(declared, what, epsilon=epsilon or Fraction(1), delta=delta)

@@ -1,0 +1,76 @@
+"""How far apart the exact numbers of two neighbours are, held against what was proven of them."""
+
+from typing import Any
+
+from hubbub.mechanisms.bins import EMPTY
+from hubbub.query.keys import in_order
+from hubbub.query.ops import Counted
+from hubbub.query.plan import Plan
+from hubbub.query.selection import private_part
+from hubbub.testing.inside import rows_apart, too_far
+
+
+def apart(plan: Plan, one: Counted, other: Counted, *, same: bool = False) -> list[str]:
+    """Where they are further apart than one unit can move them; ``same``: where they are not the same."""
+    if same:
+        return [] if repr(one) == repr(other) else ["exact numbers differ, and no unit's rows do"]
+    found = [] if plan.selection is not None or one.cells == other.cells else ["the groups differ"]
+    found += [fault for side in (one, other) for fault in _out_of_order(plan, side)]
+    mine, theirs = (dict[Any, tuple[int, ...]](zip(side.cells, side.tallies, strict=True)) for side in (one, other))
+    nothing = (0,) * len(plan.aggregate.tallies)
+    for place in range(len(plan.aggregate.tallies)):
+        steps = [abs(mine.get(cell, nothing)[place] - theirs.get(cell, nothing)[place]) for cell in {**mine, **theirs}]
+        found += too_far(f"tally {place}", steps, plan, place)
+    found += _in_histograms(plan, one, other)
+    return found + (_in_units(plan, one, other) if plan.selection is not None else [])
+
+
+def _in_histograms(plan: Plan, one: Counted, other: Counted) -> list[str]:
+    found = []
+    for at, choice in enumerate(plan.choices, len(plan.aggregate.tallies)):
+        left, right = (_by_cell(side, choice.histogram) for side in (one, other))
+        moved = [rows_apart(plan, left.get(cell, EMPTY), right.get(cell, EMPTY)) for cell in {**left, **right}]
+        groups = plan.sensitivity(at).l0
+        touched = sum(rows > 0 for rows in moved)
+        if max(moved, default=0) > choice.rows:
+            found.append(f"choice {at} moved by {max(moved)} rows in a group, and {choice.rows} was proven")
+        if choice.wanted != "counts" and (groups is None or touched > groups):
+            found.append(f"choice {at} moved in {touched} groups, and {groups} was proven")
+    return found
+
+
+def _by_cell(side: Counted, histogram: int) -> dict[Any, Any]:
+    bins = side.histograms[histogram]
+    return dict(zip(side.cells, bins, strict=True)) if len(side.cells) == len(bins) else dict(enumerate(bins))
+
+
+def _out_of_order(plan: Plan, side: Counted) -> list[str]:
+    """Keys that are selected come in an order of their own, and none without a unit."""
+    if plan.selection is None:
+        return []
+    found, held = [], [key for key, _ in side.units]
+    if list(side.cells) != in_order(side.cells) or held != in_order(dict(side.units)):
+        found.append("keys come in the order of the data")
+    if {private_part(plan.aggregate.groups, cell) for cell in side.cells} - set(held):
+        found.append("a key has no units")
+    return found
+
+
+def _in_units(plan: Plan, one: Counted, other: Counted) -> list[str]:
+    """Numbers that keys are selected by: one unit moves few keys, each by its weight, and has no more alone."""
+    assert plan.selection is not None
+    most, bits = plan.aggregate.most_groups, plan.selection.weight_bits
+    left, right = dict(one.units), dict(other.units)
+    steps = {key: abs(left.get(key, 0) - right.get(key, 0)) for key in {**left, **right}}
+    moved = [step for step in steps.values() if step]
+    found = []
+    if len(moved) > most:
+        found.append(f"{len(moved)} keys have other units, and {most} was proven")
+    weights = [1] * most if bits is None else [int((1 << bits) / kept**0.5) for kept in range(1, most + 1)]
+    if max(moved, default=0) > max(weights):
+        found.append(f"the units of a key moved by {max(moved)}, and {max(weights)} was proven")
+    if bits is not None and sum(step * step for step in moved) > 1 << 2 * bits:
+        found.append("the weights of keys moved by more than 1 in L2")
+    if any(step not in weights for key, step in steps.items() if step and (key not in left or key not in right)):
+        found.append("a key of one unit alone has more than that unit")
+    return found

@@ -1,0 +1,344 @@
+"""Faults in accounting, gate and noise, each planted in one place of the product for as long as a block lasts."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from scipy import special
+
+from hubbub import blocks, buying, diagnosed, first, meter, noise, session
+from hubbub.errors import BudgetExceeded, ParameterError
+from hubbub.ledger import Ledger, rules
+from hubbub.mechanisms import Geometric, reals
+from hubbub.mechanisms.integers import on_grid
+from hubbub.meter import Meter, Reply
+from hubbub.noise import discrete, entropy
+from hubbub.privacy import amplify, budget, calibrate, composed, convert, curves, sampling
+from hubbub.privacy import filter as filters
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.event import Event
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.purse import InMemory, Payment, Prepaid
+from hubbub.query import plan as planning
+from hubbub.query.bought import Wanted
+from hubbub.query.shares import calibrated
+from hubbub.release import Release
+from hubbub.secret import Facts, opened
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+def at(module: Any, what: str, fault: Any) -> Fault:
+    return lambda: mock.patch.object(module, what, fault)
+
+
+# Filters
+
+
+class SomeOrder:
+    """Go on while some Rényi order fits at the full δ."""
+
+    orders = np.array([1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64])
+
+    def __init__(self, held: Budget) -> None:
+        self.budget, self.neighbors = held, held.neighbors
+
+    def charge_of(self, event: Event) -> Any:
+        filters._same_relation(event, self.neighbors)
+        return tuple(event.rdp(self.orders)), event.failure
+
+    def spend(self, spent: Any, charge: Any) -> Any:
+        curve, failure = charge
+        held, failed = (np.zeros(len(self.orders)), 0) if isinstance(spent, Spent) else spent
+        total, failed = held + np.array(curve), failed + failure
+        at = total + np.log1p(-1 / self.orders)
+        at -= np.log(max(1e-99, float(self.budget.delta - failed)) * self.orders) / (self.orders - 1)
+        if not (at <= float(self.budget.epsilon)).any():
+            raise BudgetExceeded("No order fits.")
+        return total, failed
+
+    def odometer(self, spent: Any) -> Any:
+        return self.budget
+
+
+def _some_order(*, epsilon: Any, delta: Any, neighbors: Neighbors) -> Any:
+    return SomeOrder(Budget(epsilon=epsilon, delta=delta, neighbors=neighbors))
+
+
+def _whole_delta(self: ZcdpFilter) -> None:
+    """The conversion takes all of δ, and failures half of it once more."""
+    object.__setattr__(self, "loss_cap", math.floor(convert.rho_rounded_down(self.epsilon, self.delta) / LOSS_UNIT))
+    object.__setattr__(self, "failure_cap", math.floor(self.delta / 2 / DELTA_UNIT))
+
+
+def _down(value: Fraction, unit: Fraction) -> int:
+    return math.floor(value / unit)
+
+
+FILTERS: dict[str, tuple[str, Fault]] = {
+    "some order": ("filter: zcdp", at(budget, "filter_for", _some_order)),
+    "the whole delta, and a pool": ("filter: zcdp", at(ZcdpFilter, "__post_init__", _whole_delta)),
+    "failures are not counted": (
+        "filter: zcdp",
+        at(ZcdpFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap),
+    ),
+    "charges rounded down": ("filter: zcdp, small", at(filters, "_units_up", _down)),
+    "a pure event priced like a choice": (
+        "filter: zcdp, small",
+        at(curves, "response_rho_rounded_up", lambda epsilon, categories=2: epsilon * epsilon / 8),
+    ),
+    "a pure price rounded down": ("filter: pure", at(filters, "_units_up", _down)),
+    "a cap that is passed by a hair": (
+        "filter: pure",
+        at(PureFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap + 99),
+    ),
+    "the last question is free": (
+        "filter: pure",
+        at(PureFilter, "fits", lambda self, spent, _: spent.loss < self.loss_cap),
+    ),
+    "events about other neighbours": ("filter: pure", at(filters, "_same_relation", lambda event, neighbors: None)),
+    "a sample priced by its rate": (
+        "filter: pure",
+        at(amplify, "sampled_epsilon_rounded_up", lambda epsilon, rate: epsilon * rate),
+    ),
+    "a sample that fails less than it does": (
+        "filter: zcdp",
+        at(sampling.PoissonSampledEvent, "failure", property(lambda self: self.rate * self.event.failure / 2)),
+    ),
+    "many runs at the price of one": (
+        "filter: pure",
+        at(composed.RepeatedEvent, "epsilon", property(lambda self: self.event.epsilon)),
+    ),
+    "replace-one charged twice": (
+        "filter: zcdp, replace-one",
+        at(sampling, "_group_rho", lambda event: None if event.rho is None else 2 * event.rho),
+    ),
+    "other neighbours where units are replaced": (
+        "filter: zcdp, replace-one",
+        at(filters, "_same_relation", lambda event, neighbors: None),
+    ),
+    "replace-one charged once": (
+        "filter: pure, replace-one",
+        at(sampling.GroupOfTwoEvent, "epsilon", property(lambda self: self.event.epsilon)),
+    ),
+    "failures of two counted twice": (
+        "filter: zcdp, replace-one",
+        at(sampling, "_group_failure_rounded_up", lambda epsilon, failure: 2 * failure),
+    ),
+    "no event is refused": ("filter: pure, replace-one", at(PureFilter, "fits", lambda self, spent, charge: True)),
+}
+
+# Calibration
+
+
+def _analytic(sigma: Fraction, epsilon: Fraction, shift: int) -> Fraction:
+    """The δ of the continuous Gaussian."""
+    s, e = float(sigma), float(epsilon)
+    ends = special.ndtr(shift / (2 * s) - e * s / shift), special.ndtr(-shift / (2 * s) - e * s / shift)
+    return Fraction(max(0.0, float(ends[0] - math.exp(e) * ends[1])))
+
+
+def _classic(epsilon: Fraction, delta: Fraction, shift: int) -> Fraction:
+    sigma = shift * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    return Fraction(sigma).limit_denominator(1 << 20)
+
+
+def _all_for_each(measured: Any, policy: Any, epsilon: Any, delta: Any) -> Any:
+    return tuple(made for one in measured for made in calibrated([one], policy, epsilon, delta))
+
+
+CALIBRATION: dict[str, Fault] = {
+    "the analytic Gaussian on integers": at(calibrate, "delta_rounded_up", _analytic),
+    "the classic Gaussian": at(calibrate, "_one_integer", _classic),
+    "the whole budget for each part": at(planning, "_calibrated", _all_for_each),
+    "a shuffle for nothing": at(amplify, "shuffled_epsilon_rounded_up", lambda local, reports, delta: local / reports),
+}
+
+# The gate
+
+
+def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value", key: str | None = None) -> Release:
+    """Open, then charge."""
+    secret.facts.check_fit(mechanism)
+    answer = mechanism.draw(opened(secret))
+    payment = self._purse.pay(secret.facts.account, mechanism.event, label=label, key=key)
+    told = payment.answer if payment.answered else self._purse.keep(payment, answer)
+    return Release(
+        value=told,
+        mechanism=mechanism,
+        event=mechanism.event,
+        account=secret.facts.account,
+        entry=payment.entry,
+        grid=Fraction(1),
+    )
+
+
+def _told_first(ledger: Ledger, ask: Any, work: Any) -> Reply:
+    """The answer is on its way before it is stored, and stays there if it cannot be."""
+    ticket = ledger.reserve(ask)
+    if ticket.answer is not None:
+        return Reply(entry=ticket.entry, answer=ticket.answer)
+    drawn = work(Meter(Prepaid(ticket, terms=ledger.statement(ask.account).budget.filter)))
+    try:
+        return Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn))
+    except Exception:
+        return Reply(entry=ticket.entry, answer=drawn)
+
+
+def _charged_last(ledger: Ledger, ask: Any, work: Any) -> Reply:
+    """The work is done before it is paid for."""
+    drawn = work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))
+    ticket = ledger.reserve(ask)
+    return Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn))
+
+
+def _everywhere(fault: Any) -> Fault:
+    """In every module that answers."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with ExitStack() as held:
+            for module in (meter, session, first, blocks, diagnosed):
+                held.enter_context(mock.patch.object(module, "answered", fault))
+            yield
+
+    return planted
+
+
+def _free(ledger: Ledger, ask: Any, work: Any) -> Reply:
+    return Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))})))
+
+
+def _nan_refused(value: Any, grid: Fraction) -> Any:
+    if not np.isfinite(value).all():
+        raise ParameterError("value", "a number", "another")
+    return on_grid(value, grid)
+
+
+_by_key = rules._by_key
+
+
+def _any_principal(tx: Any, ask: Any) -> Any:
+    """Keys are looked up without their principal."""
+    found = tx.session.rows("SELECT principal FROM keys WHERE key = ?", ask.key)
+    return _by_key(tx, replace(ask, principal=found[0][0]) if found else ask)
+
+
+def _given_back(self: Ledger, ticket: Any) -> None:
+    """The failure is told, and not counted."""
+    return None
+
+
+def _unlocked(self: InMemory, account: str, event: Event, *, label: str, key: str | None) -> Payment:
+    terms, before = self._filters[account], self._spent[account]
+    after = terms.spend(before, terms.charge_of(event))
+    time.sleep(0.02)
+    self._spent[account] = after
+    return Payment(after.charges)
+
+
+_recall = Ledger.recall
+
+
+def _any_version(self: Ledger, account: str, name: str, *, version: str = "1") -> Any:
+    return _recall(self, account, name, version="1")
+
+
+_explain = session.Database.explain
+
+
+def _looking(self: session.Database, text: str, **options: Any) -> Any:
+    """A plan that asks the data how many rows there are."""
+    self.counting(self.plan(text, **options))()
+    return _explain(self, text, **options)
+
+
+GATE: dict[str, Fault] = {
+    "read, then charged": at(Meter, "measure", _read_first),
+    "drawn, then charged": _everywhere(_charged_last),
+    "told, then stored": _everywhere(_told_first),
+    "a path that charges nothing": at(first, "answered", _free),
+    "another path that charges nothing": at(diagnosed, "answered", _free),
+    "mechanisms that do not fit": at(Facts, "check_fit", lambda self, mechanism: None),
+    "facts by the name of a column": at(Wanted, "name", lambda self, policy: f"{self.lacking} {self.text}"),
+    "facts of an older version": at(Ledger, "recall", _any_version),
+    "NaN is an error": at(reals, "on_grid", _nan_refused),
+    "one payment for any number of draws": at(Prepaid, "pay", lambda self, *_, **__: Payment(self._ticket.entry)),
+    "keys of anybody": at(rules, "_by_key", _any_principal),
+    "failures are not counted": at(Ledger, "fail", _given_back),
+    "check, then write": at(InMemory, "pay", _unlocked),
+    "a free look": at(session.Database, "explain", _looking),
+    "buying is free": at(buying, "answered", _free),
+    "a second draw for another principal": at(rules, "_asked_before", lambda tx, ask, project: None),
+}
+
+# Noise
+
+
+class SharedStream(entropy.SystemSource):
+    """A stream that does not notice a fork."""
+
+    def _stream(self) -> Any:
+        stream = getattr(self._local, "stream", None)
+        if stream is None:
+            stream = self._local.stream = entropy._Keystream((0, 0))
+        return stream
+
+
+@contextmanager
+def _source(made: Any) -> Iterator[None]:
+    with entropy.substituted(made):
+        yield
+
+
+_laplace = discrete.discrete_laplace
+
+
+def _alike(*, scale: Any, size: int | None = None) -> Any:
+    """Every draw of noise is used twice."""
+    return _laplace(scale=scale) if size is None else np.repeat(_laplace(scale=scale, size=(size + 1) // 2), 2)[:size]
+
+
+def _clock(*, scale: Any, size: int | None = None) -> Any:
+    return _laplace(scale=scale, size=size) + time.perf_counter_ns()
+
+
+def _seeded(*, scale: Any, size: int | None = None) -> Any:
+    found = np.random.geometric(0.001, 1 if size is None else size)
+    return int(found[0]) if size is None else found
+
+
+def _timed(count: int) -> bytes:
+    return (time.time_ns() % (1 << 64)).to_bytes(8, "little") * (count // 8)
+
+
+_draw = Geometric.draw
+
+NOISE: dict[str, tuple[str, Fault]] = {
+    "a fork goes unnoticed": ("noise: fresh", lambda: _source(SharedStream())),
+    "a key from the clock": ("noise: fresh", at(entropy, "_system_entropy", _timed)),
+    "a seedable generator": (
+        "noise: fresh",
+        at(entropy, "_system_entropy", np.random.bytes),
+    ),
+    "something beside the source": ("noise: source", at(noise, "discrete_laplace", _clock)),
+    "another generator in place of the source": ("noise: source", at(noise, "discrete_laplace", _seeded)),
+    "noise used twice": ("noise: law", at(noise, "discrete_laplace", _alike)),
+    "half the noise in single draws": (
+        "noise: law",
+        at(Geometric, "draw", lambda self, value: value + (_draw(self, value) - value) // 4),
+    ),
+}
+
+PLANTED: Sequence[tuple[str, str, Fault]] = (
+    *((name, subject, fault) for name, (subject, fault) in (FILTERS | NOISE).items()),
+    *((name, "calibration", fault) for name, fault in CALIBRATION.items()),
+    *((name, "gate", fault) for name, fault in GATE.items()),
+)

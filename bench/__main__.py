@@ -22,6 +22,7 @@ from bench import (
     ledger,
     noise,
     paths,
+    peers_audit,
     quantiles,
     queries,
     speeds,
@@ -47,6 +48,7 @@ BENCHES: tuple[Bench, ...] = (
     compare.ACCURACY,
     compare.QUANTILES,
     large.BENCH,
+    peers_audit.BENCH,
 )
 VERDICT = {True: "[green]holds[/]", False: "[red]falls short[/]", None: ""}
 

@@ -11,18 +11,24 @@ from typing import Any
 import duckdb
 import numpy as np
 
+import hubbub as hb
 from bench import accuracy
+from bench.asked import noisy
 from bench.peers.ask import START_SECONDS, Found, ask
 from bench.peers.program import QUANTILES as RANKS
 from bench.peers.program import Task
 from bench.peers.venvs import PEERS, NotInstalled, Peer
 from bench.record import Bench, Row
-from hubbub.mechanisms import Quantile
 
 Array = np.ndarray[Any, Any]
 SECONDS = 45.0
 """For the runs of one question by one peer."""
-GRID = Fraction(1, 1000)
+LONG = 220.0
+"""For those of one quantile: slow peers are to have their hundred runs too."""
+ENOUGH = 400
+"""Runs of one quantile by one peer."""
+EPSILON = Fraction(1)
+SQL = {"median": "SELECT median(value) FROM people", "upper": "SELECT quantile_cont(value, 0.9) FROM people"}
 FEWEST = 10
 """Runs below which a root mean square says nothing."""
 SURE = 3.0
@@ -47,7 +53,7 @@ class Side:
         return accuracy.rmse_of(self.answers - self.truth)
 
 
-def task_of(path: Path, questions: Sequence[str]) -> Task:
+def task_of(path: Path, questions: Sequence[str], *, runs: int = accuracy.RUNS, seconds: float = SECONDS) -> Task:
     """One row a user: row-level peers protect the same as the others."""
     low, high = accuracy.BOUNDS
     return Task(
@@ -60,17 +66,27 @@ def task_of(path: Path, questions: Sequence[str]) -> Task:
         high=float(high),
         delta=1e-9,
         questions=tuple(questions),
-        runs=accuracy.RUNS,
-        seconds=SECONDS,
+        runs=runs,
+        seconds=seconds,
         fewest=FEWEST,
     )
 
 
-def our_quantile(values: Array, rank: float) -> Callable[[], float]:
-    """How ours is drawn: the mechanism that answers one quantile, on the grid of OpenDP's candidates."""
-    low, high = accuracy.BOUNDS
-    mechanism = Quantile(epsilon=Fraction(1), bounds=(Fraction(low), Fraction(high)), grid=GRID, q=Fraction(str(rank)))
-    return lambda: float(mechanism.draw(values))
+def our_quantile(db: hb.Database, question: str) -> Callable[[], float]:
+    """How ours is drawn: asked in SQL once, and then again and again from what the engine read, as the plan says.
+
+    The grid is the one that a plan chooses for itself from the bounds.
+    """
+    text = SQL[question]
+    first = db.sql(text, epsilon=EPSILON)
+    counted = db.counting(first.plan)()
+    drawn = [[float(value) for value in row] for row in first.rows]
+
+    def draw() -> float:
+        found = drawn.pop() if drawn else noisy(db, first.plan, counted)[()]
+        return float(found[0])
+
+    return draw
 
 
 def _columns(path: Path) -> dict[str, Array]:
@@ -97,13 +113,14 @@ def statistics() -> Iterator[Row]:
             for question, case in accuracy.CASES.items():
                 errors = accuracy.errors_of(db, case)
                 sides[question] = Side(answers=truths[question] + errors, truth=truths[question])
-        yield from _against(path, sides, lambda side: {})
+        yield from _against(task_of(path, list(sides)), sides, lambda side: {})
 
 
 def quantiles() -> Iterator[Row]:
     """The data points between an answer and the true quantile are counted too."""
     with tempfile.TemporaryDirectory(prefix="hubbub-bench-") as name:
-        path = accuracy.build(Path(name))
+        folder = Path(name)
+        path = accuracy.build(folder)
         values = np.sort(_columns(path)["value"])
 
         def misplaced(side: Side) -> dict[str, float]:
@@ -111,20 +128,21 @@ def quantiles() -> Iterator[Row]:
             return {"points between": float(np.abs(ranks[0] - ranks[1]).mean())}
 
         sides = {}
-        for question, rank in RANKS.items():
-            draw = our_quantile(values, rank)
-            answers = np.array([[draw()] for _ in range(accuracy.RUNS)])
-            sides[question] = Side(answers=answers, truth=np.array([np.quantile(values, rank, method="lower")]))
-        yield from _against(path, sides, misplaced)
+        with accuracy.opened(path, folder) as db:
+            for question, rank in RANKS.items():
+                draw = our_quantile(db, question)
+                answers = np.array([[draw()] for _ in range(accuracy.RUNS)])
+                sides[question] = Side(answers=answers, truth=np.array([np.quantile(values, rank, method="lower")]))
+        yield from _against(task_of(path, list(sides), runs=ENOUGH, seconds=LONG), sides, misplaced)
 
 
-def _against(path: Path, ours: dict[str, Side], more: Callable[[Side], dict[str, float]]) -> Iterator[Row]:
+def _against(task: Task, ours: dict[str, Side], more: Callable[[Side], dict[str, float]]) -> Iterator[Row]:
     """The peers' rows as they come, and ours at the end, held to all that may be compared."""
     rivals: dict[str, list[tuple[Peer, Side]]] = {question: [] for question in ours}
     for peer in PEERS:
         try:
-            limit = START_SECONDS + len(ours) * 2 * SECONDS
-            found = ask(peer, task_of(path, list(ours)), limit=limit)
+            limit = START_SECONDS + len(ours) * 2 * task.seconds
+            found = ask(peer, task, limit=limit)
         except NotInstalled as why:
             yield Row(what=peer.label, figures={}, remark=str(why))
             continue
@@ -170,16 +188,16 @@ def _not_worse(mine: Side, other: Side) -> bool:
 
 
 _NOTES = (
-    f"{accuracy.USERS:,} users, one row each; up to {accuracy.RUNS:,} runs, or as many as fit into {SECONDS:g} s. All "
-    "protect adding or removing a user, or the row that is theirs; bounds, groups and the fact of one row are given to "
-    f"all. A tie: within {SURE:g} standard errors of the difference.",
+    f"{accuracy.USERS:,} users, one row each. All protect adding or removing a user, or the row that is theirs; "
+    "bounds, groups and the fact of one row are given to all. "
+    f"A tie: within {SURE:g} standard errors of the difference.",
 )
 ACCURACY = Bench(
     name="peer-accuracy",
     about="errors of count, sum, counts by group and mean, ours and the peers'",
     run=statistics,
     steps=len(accuracy.CASES) * (1 + len(PEERS)),
-    notes=_NOTES,
+    notes=(*_NOTES, f"Up to {accuracy.RUNS:,} runs, or as many as fit into {SECONDS:g} s."),
 )
 QUANTILES = Bench(
     name="peer-quantiles",
@@ -188,6 +206,10 @@ QUANTILES = Bench(
     steps=len(RANKS) * (1 + len(PEERS)),
     notes=(
         *_NOTES,
-        "OpenDP chooses among 100,001 listed candidates, and ours has the same grid; the others have none.",
+        f"Up to {ENOUGH} runs of a peer, or as many as fit into {LONG:g} s, and {accuracy.RUNS:,} of ours.",
+        "Ours is asked in SQL, and its first answer is that of the session. The others are drawn by the same plan from "
+        "what the engine read once, since the same question would be served its first answer again. "
+        "Its grid is the one that a plan chooses from the bounds: 2^-13. OpenDP chooses among 100,001 listed "
+        "candidates; the others have no grid.",
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.asked import Asked
 from hubbub.policy.build import single_table
+from hubbub.policy.paths import through
 from hubbub.policy.tables import Source, Table
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
@@ -106,8 +107,11 @@ def _whole(salt: int, many: int) -> str:
     return f"CAST(hash(64 * i + {salt}) % {many} AS BIGINT)"
 
 
-def declared(source: Callable[[str], Source], schema: Callable[[str], Any]) -> dict[str, Table]:
-    """The tables as their owner declares them."""
+def declared(
+    source: Callable[[str], Source], schema: Callable[[str], Any], *, normal: bool = False
+) -> dict[str, Table]:
+    """The tables as their owner declares them; ``normal``: lines have no customer, and find it by their order."""
+    by_order = {"lineitem": through("l_orderkey", to="orders", key="o_orderkey")} if normal else {}
     made = {}
     for name in TABLES:
         schema_of = [(column, str(type_)) for column, type_ in schema(name)]
@@ -115,11 +119,12 @@ def declared(source: Callable[[str], Source], schema: Callable[[str], Any]) -> d
             name=name,
             source=source(name),
             schema=schema_of,
-            unit=PRIVATE.get(name),
+            unit=by_order.get(name, PRIVATE.get(name)),
             bounds=_BOUNDS.get(name),
             keys=_KEYS.get(name),
             nullable=dict.fromkeys([column for column, _ in schema_of], False),
             unique=name == "customer",
+            uniques={"o_orderkey": True} if normal and name == "orders" else None,
         )
     return made
 

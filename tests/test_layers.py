@@ -17,7 +17,7 @@ MECHANISMS = PRIVACY | {"mechanisms"}
 MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
-SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first", "buying"}
+SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first", "buying", "diagnosed"}
 JUDGES = frozenset({"audit", "attack", "anonymity"})
 EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 
@@ -38,7 +38,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
     "buying": ASKED | WORKSHOPS,
-    "session": ASKED | WORKSHOPS | {"buying"},
+    "diagnosed": ASKED | WORKSHOPS,
+    "session": ASKED | WORKSHOPS | {"buying", "diagnosed"},
     "blocks": ASKED | WORKSHOPS | {"session"},
     "first": ASKED | WORKSHOPS | {"session"},
     "audit": MECHANISMS,  # it is handed callables

@@ -6,6 +6,8 @@ from hubbub.errors import HubbubError
 from hubbub.first import first_over
 from hubbub.ledger import Ledger, Renewal
 from hubbub.meter import Meter
+from hubbub.policy.beside import private
+from hubbub.policy.paths import through
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
@@ -14,6 +16,7 @@ from hubbub.query.aggregates import (
     count,
     count_distinct,
     covariance,
+    histogram,
     max,
     mean,
     median,
@@ -21,6 +24,7 @@ from hubbub.query.aggregates import (
     quantile,
     stddev,
     sum,
+    top,
     variance,
 )
 from hubbub.query.terms import col, when
@@ -48,16 +52,20 @@ __all__ = [
     "count_distinct",
     "covariance",
     "first_over",
+    "histogram",
     "max",
     "mean",
     "median",
     "min",
     "open",
+    "private",
     "quantile",
     "report",
     "sample_and_aggregate",
     "stddev",
     "sum",
+    "through",
+    "top",
     "variance",
     "when",
 ]

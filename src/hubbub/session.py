@@ -19,14 +19,17 @@ from typing import Any, Self
 import numpy as np
 
 from hubbub.buying import Known, buy, check_price, recalled, serve_again
+from hubbub.diagnosed import diagnosed
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB, Run
 from hubbub.errors import EngineError, NotAllowed, ParameterError, PolicyError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real, positive
+from hubbub.policy.beside import Private, with_keys_seen
 from hubbub.policy.build import single_table
 from hubbub.policy.checked import with_enforced
+from hubbub.policy.paths import Step
 from hubbub.policy.read import read_policy
 from hubbub.policy.sources import source_of, table_name
 from hubbub.policy.tables import Limits, Policy, Source, Table, Value
@@ -36,6 +39,8 @@ from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
 from hubbub.query.bought import Wanted, informed, lacking, shares
 from hubbub.query.combine import CONFIDENCE
+from hubbub.query.diagnose import diagnostics
+from hubbub.query.diagnosis import Diagnosis
 from hubbub.query.explain import Explanation
 from hubbub.query.expression import Column, Expression
 from hubbub.query.frame import Asking, Frame
@@ -162,6 +167,24 @@ class Database:
             statement=self.ledger.statement(self.policy.account),
             known=known,
             unknown=each,
+        )
+
+    def diagnose(
+        self, text: str, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None
+    ) -> Diagnosis:
+        """How many units the limits and bounds of a question cut off, privately and paid for; free when asked again."""
+        diagnostics(self.explain(text, epsilon=epsilon, delta=delta).plan)  # refused before facts are bought, if it is
+        planned, price = self._planned(
+            text, epsilon=epsilon, delta=delta, within=None, confidence=CONFIDENCE, buys=True
+        )
+        return diagnosed(
+            planned,
+            price=price,
+            ledger=self.ledger,
+            principal=self.principal,
+            key=key,
+            prepare=self.counting,
+            measure=self._measured,
         )
 
     def table(self, name: str) -> Frame:
@@ -337,15 +360,17 @@ class Database:
 def open(
     data: Any,
     *,
-    unit: str | None = None,
+    unit: str | Step | None = None,
     budget: Budget | None = None,
     bounds: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
     types: Mapping[str, object] | None = None,
     nullable: Mapping[str, bool] | None = None,
     grids: Mapping[str, object] | None = None,
+    unique: Sequence[str] = (),
     max_groups: int | None = None,
     max_rows: int | None = None,
+    max_total_rows: int | None = None,
     limits: Limits | None = None,
     name: str | None = None,
     tables: Mapping[str, Any] | None = None,
@@ -356,8 +381,12 @@ def open(
     marks: Marks | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Database:
-    """Open one private table (a file, a glob, a frame), with public ``tables`` beside it, or a ``hubbub.toml``."""
-    chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows)
+    """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
+
+    Tables beside it are public, unless they are said to be ``private(…)``. ``unique`` names columns of which no two
+    rows share a value, for paths to the unit and joins; they are looked at here, and refused if some do.
+    """
+    chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows, max_total_rows=max_total_rows)
     engine = DuckDB(limits=chosen, log=log)
     try:
         if _is_policy(data):
@@ -378,15 +407,18 @@ def open(
                 types=types,
                 nullable=nullable,
                 grids=grids,
+                uniques=dict.fromkeys(unique, True),
             )
-            public = [_public(engine, table, held) for table, held in (tables or {}).items()]
+            beside = [_beside(engine, table, held) for table, held in (tables or {}).items()]
             policy = Policy(
                 account=account,
                 budget=budget,
-                tables={table.name: table for table in (private, *public)},
+                tables={table.name: table for table in (private, *beside)},
                 limits=chosen,
                 version=version,
             )
+            with _before_the_charge("A table with a unique column could not be read. Is it what was declared?"):
+                policy = with_keys_seen(policy, engine.repeated)
         book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
         return Database(policy, ledger=book, engine=engine, principal=principal)
     except BaseException:
@@ -427,9 +459,12 @@ def _before_the_charge(sentence: str) -> Iterator[None]:
         raise PolicyError(sentence) from None
 
 
-def _public(engine: DuckDB, name: str, data: Any) -> Table:
-    source, _ = _source(data, name)
-    return single_table(name=name, source=source, schema=schema_of(engine, source), unit=None)
+def _beside(engine: DuckDB, name: str, held: Any) -> Table:
+    source, _ = _source(held.data if isinstance(held, Private) else held, name)
+    schema = schema_of(engine, source)
+    if isinstance(held, Private):
+        return held.table(name=name, source=source, schema=schema)
+    return single_table(name=name, source=source, schema=schema, unit=None)
 
 
 def _vector(cells: Sequence[int]) -> Any:

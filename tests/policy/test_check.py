@@ -99,6 +99,11 @@ def test_units_with_many_rows(most: int, many: int) -> None:
     report = run(limits=Limits(max_rows=most))
     assert against(report)["who", Fact.ROWS] == (many, 2)
     assert report.holds
+    report = run(limits=Limits(max_total_rows=most))
+    assert against(report)["who", Fact.TOTAL] == (many, 2)
+    assert ("who", Fact.ROWS) not in against(report)
+    assert f"within max_total_rows: {f'not {many} of' if many else 'yes, all'} 2 units." in str(report)
+    assert report.holds
 
 
 def test_a_missing_key_can_be_a_key() -> None:

@@ -78,6 +78,8 @@ def test_what_does_not_change_the_meaning_does_not_change_it(same: Policy) -> No
 OTHERS = [
     replace(POLICY, limits=Limits(max_groups=2)),
     replace(POLICY, limits=Limits(max_rows=1)),
+    replace(POLICY, limits=Limits(max_total_rows=1)),
+    replace(POLICY, limits=Limits(max_total_rows=2)),
     replace(POLICY, limits=Limits(max_fanout=1)),
     replace(POLICY, limits=Limits(max_unit_rows=1)),
     replace(POLICY, tables={"stays": STAYS}),

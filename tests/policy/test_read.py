@@ -75,6 +75,11 @@ def refusal(folder: Path, text: str) -> str:
     return caught.value.message.removeprefix(start)
 
 
+def test_rows_in_all_groups(folder: Path) -> None:
+    found = read(folder, GOOD.replace("max_rows = 3", "max_rows = 3\nmax_total_rows = 7")).limits
+    assert (found.max_rows, found.max_total_rows, found.rows) == (3, 7, 3)
+
+
 def test_a_whole_policy(folder: Path) -> None:
     policy = read(folder, GOOD)
     assert (policy.account, policy.version, policy.ledger) == ("patients", "2024-11", f"{folder}/clinic.ledger")
@@ -151,8 +156,9 @@ WRONG = [
     ('"replace-one"', '"local"', 8, 'neighbors must be "add-remove" or "replace-one"'),
     ("max_groups = 5", "max_groups = 0", 11, "max_groups must be a whole number from 1"),
     ("max_groups = 5", "max_group = 5", 11, "[limits] has no key max_group. Did you mean max_groups?"),
-    ("max_groups = 5", "x = 5", 11, "[limits] has no key x. There is max_groups, max_rows, max_cells"),
+    ("max_groups = 5", "x = 5", 11, "[limits] has no key x. There is max_groups, max_rows, max_total_rows, max_cells"),
     ("max_rows = 3", "max_rows = 3.0", 12, "max_rows must be a whole number"),
+    ("max_rows = 3", "max_total_rows = 0", 12, "max_total_rows must be a whole number from 1"),
     ("seconds = 7.5", "seconds = -1", 13, "seconds must be a positive number"),
     ('memory = "1GB"', 'memory = "much"', 14, 'memory must be an amount such as "512MB"'),
     ('path = "stays*.csv"', "", 16, "Table stays does not say where its rows are"),
@@ -167,8 +173,8 @@ WRONG = [
     ('unit = "patient"', 'unit = "cost"', 18, "The unit of table stays cannot be cost"),
     ('unit = "patient"', "unit = 3", 18, "unit of table stays must be the name of one column"),
     ('unit = "patient"', 'unit = ["a", "b"]', 18, "about several units, and one is protected"),
-    ('unit = "patient"', 'unit = { via = "visits" }', 18, "A path of foreign keys to the unit is not supported yet"),
-    ('unit = "patient"', 'unit = "patient"\nreferences = "v"', 19, "A path of foreign keys to the unit"),
+    ('unit = "patient"', 'unit = { via = "visits" }', 18, "[tables.stays.unit] has no key via. There is through"),
+    ('unit = "patient"', 'unit = "patient"\nreferences = "v"', 19, "A path to the unit is said so: unit = { through ="),
     ('unit = "patient"', 'unit = "patient"\naccount = "b"', 19, "A table has no account of its own"),
     ("unique = true", 'unique = "yes"', 19, "unique of table stays must be true or false"),
     ("unique = true", "uniqe = true", 19, "[tables.stays] has no key uniqe. Did you mean unique?"),

@@ -317,13 +317,15 @@ def test_why_a_column_cannot_be_used() -> None:
     assert made.why_not("who") is None
 
 
-@pytest.mark.parametrize("name", ["max_groups", "max_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"])
+@pytest.mark.parametrize(
+    "name", ["max_groups", "max_rows", "max_total_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"]
+)
 def test_limits_are_counts(name: str) -> None:
     assert getattr(limits(**{name: 1}), name) == 1
     for wrong in (0, -1, 1.0, True, "1"):
         with pytest.raises(ParameterError, match=f"{name} must be a whole number from 1"):
             limits(**{name: wrong})
-    optional = name in {"max_groups", "max_rows", "threads"}
+    optional = name in {"max_groups", "max_rows", "max_total_rows", "threads"}
     try:
         assert getattr(limits(**{name: None}), name) is None
     except ParameterError:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
-from hubbub.query.ops import Aggregate, Group, Measure, Relation, Tally
+from hubbub.query.ops import Aggregate, Group, Measure, Relation, Tally, Together
 from tests.query import interpreter
 from tests.query.expressions import (
     ALL_FUNCTIONS,
@@ -26,7 +26,7 @@ from tests.query.expressions import (
     raw,
     seeds,
 )
-from tests.query.relating import UNIT, Operation, Relations, functions_of, kinds_of, operations
+from tests.query.relating import PATHS, UNIT, Operation, Relations, functions_of, kinds_of, operations
 
 __all__ = [
     "ALL_FUNCTIONS",
@@ -58,20 +58,33 @@ class Case:
     relation: Relation
     unit: str = UNIT
 
-    def without(self, unit: Any) -> "Case":
-        """The neighbour that lacks one unit."""
-        return self._where(lambda owner: owner != unit)
+    def without(self, unit: Any, *, leaving: bool = False) -> "Case":
+        """The neighbour that lacks one unit; rows that led to it may stay, and lead nowhere."""
+        return self._where(lambda owner: owner != unit, leaving=leaving)
 
     def only(self, unit: Any) -> "Case":
         """What one unit has, and what is public."""
         return self._where(lambda owner: owner == unit)
 
-    def _where(self, stays: Callable[[Any], bool]) -> "Case":
+    def _where(self, stays: Callable[[Any], bool], *, leaving: bool = False) -> "Case":
         tables = {
-            name: [row for row in rows if self.unit not in row or stays(row[self.unit])]
+            name: [row for row in rows if self._public(name, leaving) or stays(self.owner(name, row))]
             for name, rows in self.tables.items()
         }
         return replace(self, tables=tables)
+
+    def _public(self, table: str, leaving: bool) -> bool:
+        return leaving if table in PATHS else self.unit not in dict(self.schema[table])
+
+    def owner(self, table: str, row: Mapping[str, Any]) -> Any:
+        """Whose a row is; None for nobody's."""
+        for step in PATHS.get(table, ()):
+            wanted = row[step.column]
+            found = [one for one in self.tables[step.table] if one[step.key] == wanted is not None]
+            if not found:
+                return None
+            row = found[0]
+        return row[self.unit]
 
     def shuffled(self, rng: Random) -> "Case":
         """The same rows in another order."""
@@ -95,11 +108,36 @@ def case(rng: Random, *, rows: int = 25, most: int = 3, top: Operation | None = 
         "second": ((UNIT, other_kind), *_columns(rng, "d")),
         "public": _columns(rng, "p"),
     }
+    key_kind = rng.choice((integer(0, 1000), integer(*INT64), of(Type.TEXT)))
+    number_kind, wide = integer(0, 99), integer(*INT128)
+    schema |= {
+        "owners": ((UNIT, unit_kind), ("id", key_kind)),
+        "parts": (
+            ("of", wide if key_kind.type is Type.INTEGER else key_kind),
+            ("no", number_kind),
+            *_columns(rng, "e"),
+        ),
+        "pieces": (("part", number_kind), *_columns(rng, "f")),
+    }
     sizes = {"private": rows, "second": rows // 2, "public": 6}
-    tables = {name: _rows(rng, columns, rng.randint(0, sizes[name]), units) for name, columns in schema.items()}
+    tables = {name: _rows(rng, schema[name], rng.randint(0, sizes[name]), units) for name in sizes}
+    ids = _different(rng, key_kind, 8)
+    tables["owners"] = [{UNIT: rng.choice((*units, *units, None)), "id": one} for one in (*ids[:6], None)]
+    tables["parts"] = _rows(rng, schema["parts"], rng.randint(0, rows // 3), units)
+    for place, row in enumerate(tables["parts"]):
+        row |= {"of": rng.choice((*ids, None)), "no": rng.choice((place, place, place, None))}
+    tables["pieces"] = _rows(rng, schema["pieces"], rng.randint(0, rows // 3), units)
+    for row in tables["pieces"]:
+        row["part"] = rng.choice((*range(len(tables["parts"]) + 2), None))
     made = Relations(rng, schema, tables)
-    relation = made.above(made.scan("private", "s"), most)
+    relation = made.above(made.scan(rng.choice(("private", "private", "private", *PATHS)), "s"), most)
     return Case(schema, tables, relation if top is None else made.bounded(top, relation))
+
+
+def _different(rng: Random, kind: Kind, many: int) -> list[Any]:
+    """Keys: no two are equal."""
+    found: list[Any] = list(range(many)) if kind.type is Type.INTEGER else [f"key {place}" for place in range(many)]
+    return rng.sample(found, many)
 
 
 def _columns(rng: Random, prefix: str) -> tuple[tuple[str, Kind], ...]:
@@ -133,7 +171,23 @@ def aggregate(rng: Random, made: Case, *, most_groups: int | None = None) -> Agg
     groups = tuple(_group(rng, f"g{place}", expressions, rows) for place in range(rng.randint(0, 2)))
     tallies = tuple(_tally(rng, expressions) for _ in range(rng.randint(1, 4)))
     most = rng.randint(1, 3) if most_groups is None else most_groups
-    return Aggregate(input=made.relation, groups=groups, tallies=tallies, most_groups=most if groups else 1)
+    both = Together(rows=rng.randint(1, 3), total=rng.randint(3, 5)) if groups and rng.random() < 0.4 else None
+    return Aggregate(
+        input=made.relation,
+        groups=groups,
+        tallies=tuple(_shared_out(rng, one) for one in tallies) if both else tallies,
+        most_groups=most if groups else 1,
+        together=both,
+    )
+
+
+def _shared_out(rng: Random, tally: Tally) -> Tally:
+    """With what a row adds, where rows are counted over all groups; now and then one is bounded group by group."""
+    if tally.measure not in {Measure.ROWS, Measure.TOTAL} or rng.random() < 0.2:
+        return tally
+    return replace(
+        tally, a_row=(0, 1) if tally.measure is Measure.ROWS else (-rng.randint(0, 900), rng.randint(0, 900))
+    )
 
 
 def _group(rng: Random, name: str, made: Expressions, rows: Sequence[Mapping[str, Any]]) -> Group:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.policy.kinds import Type
+from hubbub.policy.paths import Step
 from hubbub.query.expression import Expression
 from hubbub.query.ops import (
     Aggregate,
@@ -46,7 +47,7 @@ Owned = tuple[Any, Row]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 Cell = tuple[Any, ...]
 Choose = Callable[[Any, list[Cell]], Iterable[Cell]]
-"""Of a unit and its groups, in the order of the public cells: those that it keeps."""
+"""Of a unit and its groups, in the order of the public cells: those that it keeps, in the order that chose them."""
 Keep = Callable[[Cap, Any, list[Row]], list[Row]]
 """Of a unit's rows, which are more than a cap allows: those that stay."""
 
@@ -95,11 +96,11 @@ class _Meaning:
 
     def rows(self, op: Relation) -> Iterator[Owned]:
         match op:
-            case Scan(table=table, columns=columns, unit=unit):
+            case Scan(table=table, columns=columns, unit=unit, path=path):
                 for row in self.tables[table]:
-                    if unit is None or row[unit] is not None:
-                        owner = None if unit is None else row[unit]
-                        yield owner, {name: safe(row[_source(name)], kind) for name, kind in columns}
+                    for owner in self.owners(row, unit, path):
+                        whole = {**row, str(unit): owner} if path else row
+                        yield owner, {name: safe(whole[_source(name)], kind) for name, kind in columns}
             case Filter(input=below, condition=condition):
                 yield from ((unit, row) for unit, row in self.rows(below) if value(condition, row) is True)
             case Project(input=below, columns=made):
@@ -128,6 +129,18 @@ class _Meaning:
             case Union(inputs=inputs):
                 for one in inputs:
                     yield from self.rows(one)
+
+    def owners(self, row: Mapping[str, Any], unit: str | None, path: Sequence[Step]) -> Iterator[Any]:
+        """Whose a row is: what it says itself, or what the rows say that it leads to. Nobody's rows are left out."""
+        if unit is None:
+            yield None
+        elif not path:
+            yield from () if row[unit] is None else (row[unit],)
+        else:
+            there = [one for one in self.tables[path[0].table] if one[path[0].key] is not None]
+            for one in there:
+                if one[path[0].key] == row[path[0].column]:
+                    yield from self.owners(one, unit, path[1:])
 
     def joined(self, op: JoinPublic) -> Iterator[Owned]:
         public = [row for _, row in self.rows(op.public)]
@@ -259,6 +272,31 @@ class Added:
     cells: list[Cell]
     amounts: dict[Any, dict[Cell, tuple[int | frozenset[Any], ...]]]
     tallies: int
+    op: Aggregate
+    rows: dict[Any, dict[Cell, list[Row]]]
+
+    def kept(self, unit: Any, cells: Sequence[Cell]) -> dict[Cell, tuple[int | frozenset[Any], ...]]:
+        """What a unit adds to the groups that it keeps, in their order."""
+        if self.op.together is None:
+            return {cell: self.amounts[unit][cell] for cell in cells}
+        found, left = {}, self.op.together.total
+        for cell in cells:
+            own = self.rows[unit][cell]
+            counting = min(len(own), self.op.together.rows, left)
+            found[cell] = tuple(amount(tally, own, counting) for tally in self.op.tallies)
+            left -= counting
+        return found
+
+    def short(self, unit: Any) -> bool:
+        """Whether it has more rows than count over all groups, so that the order of these matters."""
+        both = self.op.together
+        return both is not None and sum(min(len(own), both.rows) for own in self.rows[unit].values()) > both.total
+
+    def options(self, unit: Any) -> list[tuple[Cell, ...]]:
+        """All choices, and orders where they matter."""
+        cells = [cell for cell in self.cells if cell in self.amounts[unit]]
+        among = itertools.permutations if self.short(unit) else itertools.combinations
+        return list(among(cells, min(len(cells), self.op.most_groups)))
 
     def total(self, choose: Choose) -> dict[Cell, tuple[int, ...]]:
         """The exact answer, when each unit adds to the groups that it keeps."""
@@ -267,10 +305,10 @@ class Added:
             kept = list(choose(unit, [cell for cell in self.cells if cell in own]))
             if len(set(kept)) != len(kept) or not set(kept) <= own.keys():
                 raise Unsound(f"{unit!r} keeps {kept}, out of {list(own)}")
-            for cell in kept:
+            for cell, amounts in self.kept(unit, kept).items():
                 sums[cell] = [
                     new | (old or frozenset()) if isinstance(new, frozenset) else old + new
-                    for old, new in zip(sums[cell], own[cell], strict=True)
+                    for old, new in zip(sums[cell], amounts, strict=True)
                 ]
         return {
             cell: tuple(len(one) if isinstance(one, frozenset) else one for one in found)
@@ -281,14 +319,15 @@ class Added:
 def added(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> Added:
     """What is known before anyone chooses groups."""
     cells = list(itertools.product(*(group.values for group in op.groups)))
+    rows = grouped(op, tables, keep)
     amounts = {
         unit: {cell: tuple(amount(tally, own) for tally in op.tallies) for cell, own in groups.items()}
-        for unit, groups in grouped(op, tables, keep).items()
+        for unit, groups in rows.items()
     }
     if any(group.private for group in op.groups):  # those that some unit has
         held = {cell for own in amounts.values() for cell in own}
         cells = sorted(held, key=lambda cell: [(one is None, one) for one in cell])
-    return Added(cells, amounts, len(op.tallies))
+    return Added(cells, amounts, len(op.tallies), op, rows)
 
 
 def grouped(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> dict[Any, dict[Cell, list[Row]]]:
@@ -303,14 +342,22 @@ def grouped(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> dict[Any, di
 
 def aggregate(op: Aggregate, tables: Tables, choose: Choose, keep: Keep = by_hash) -> dict[Cell, tuple[int, ...]]:
     """One exact number a tally for every public cell, in the order of the cells."""
-    return added(op, tables, keep).total(lambda unit, own: own if len(own) <= op.most_groups else choose(unit, own))
+    known = added(op, tables, keep)
+    return known.total(
+        lambda unit, own: own if len(own) <= op.most_groups and not known.short(unit) else choose(unit, own)
+    )
 
 
-def amount(tally: Tally, rows: Sequence[Mapping[str, Any]]) -> int | frozenset[Any]:
-    """What one unit's rows of one group add; of different values, those that it brings."""
+def amount(tally: Tally, rows: Sequence[Mapping[str, Any]], counting: int | None = None) -> int | frozenset[Any]:
+    """What one unit's rows of one group add; of different values, those that it brings. ``counting``: so many rows of
+    the group count, for tallies that go by rows."""
     values = [True if tally.argument is None else value(tally.argument, row) for row in rows]
     there = [one for one in values if one is not None]
     low, high = tally.bounds
+    most = tally.most_rows
+    if counting is not None and tally.a_row is not None:
+        low, high = max(low, tally.a_row[0] * counting), min(high, tally.a_row[1] * counting)
+        most = None if most is None else counting
     match tally.measure:
         case Measure.UNITS:
             return 1 if there else 0
@@ -319,8 +366,8 @@ def amount(tally: Tally, rows: Sequence[Mapping[str, Any]]) -> int | frozenset[A
         case Measure.TOTAL:
             found = [step for one in there if (step := steps(tally, one)) is not None]
             total = sum(found)
-            if tally.most_rows is not None and len(found) > tally.most_rows:
-                total = math.trunc(Fraction(total * tally.most_rows, len(found)))
+            if most is not None and len(found) > most:
+                total = math.trunc(Fraction(total * most, len(found)))
             return min(max(total, low), high) if found else 0
         case Measure.DISTINCT:
             different = {one + 0.0 if isinstance(one, float) else one for one in there}
@@ -368,18 +415,19 @@ def steps(tally: Tally | Histogram, number: int | float) -> int | None:
 
 
 def over(op: Aggregate, tables: Tables, keep: Keep = by_hash) -> list[Any]:
-    """The units that have more groups than they may keep."""
-    return [unit for unit, own in added(op, tables, keep).amounts.items() if len(own) > op.most_groups]
+    """The units that have more groups than they may keep, or more rows than count in all of them."""
+    known = added(op, tables, keep)
+    return [unit for unit, own in known.amounts.items() if len(own) > op.most_groups or known.short(unit)]
 
 
 MOST_CHOICES = 20_000
 
 
 def possible(op: Aggregate, tables: Tables, answer: Mapping[Cell, Sequence[int]], keep: Keep = by_hash) -> bool:
-    """Whether an answer is one that some choice of groups gives. Refuses to count beyond MOST_CHOICES."""
+    """Whether some choice of groups, in some order, gives an answer. Refuses to count beyond MOST_CHOICES."""
     known = added(op, tables, keep)
-    chooser = [unit for unit, own in known.amounts.items() if len(own) > op.most_groups]
-    options = [list(itertools.combinations(sorted_cells(known, unit), op.most_groups)) for unit in chooser]
+    chooser = [unit for unit, own in known.amounts.items() if len(own) > op.most_groups or known.short(unit)]
+    options = [known.options(unit) for unit in chooser]
     if math.prod(len(one) for one in options) > MOST_CHOICES:
         raise ValueError("too many units have too many groups to try every choice")
     wanted = {cell: tuple(numbers) for cell, numbers in answer.items()}
@@ -388,8 +436,3 @@ def possible(op: Aggregate, tables: Tables, answer: Mapping[Cell, Sequence[int]]
         if known.total(lambda unit, own, kept=kept: kept.get(unit, own)) == wanted:  # type: ignore[misc]
             return True
     return False
-
-
-def sorted_cells(known: Added, unit: Any) -> list[Cell]:
-    """A unit's cells, in the order of the public ones."""
-    return [cell for cell in known.cells if cell in known.amounts[unit]]

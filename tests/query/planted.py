@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub import noise
 from hubbub.engines import aggregate, distinct, histogram, relations, steps
-from hubbub.engines.words import Sql, case, cast, function, infix, number, text
+from hubbub.engines.words import STAR, Sql, case, cast, function, infix, number, text
 from hubbub.mechanisms import Geometric, Quantile, integers, laplace
 from hubbub.policy.kinds import Kind, Type
 from hubbub.privacy.event import Event
@@ -40,9 +40,14 @@ def _unkeyed(text: str) -> Sql:
     return Sql(f"SELECT * FROM ({text}) AS z WHERE coalesce($1, $2) IS NOT NULL")
 
 
+def _placed(text: str) -> Sql:
+    """With the place of each row among those of its unit and group."""
+    return _unkeyed(f"SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place FROM ({text}) AS y")
+
+
 def _by_data_order(rows: Sql, most: int, rank: Sql) -> Sql:
     """The groups that come first in the data."""
-    return _unkeyed(
+    return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
         "min(pos) OVER (PARTITION BY unit, code) AS first FROM (SELECT *, row_number() OVER () AS pos FROM "
         f"({rows}) AS a) AS b) AS c) AS d WHERE rank <= {most}"
@@ -51,7 +56,7 @@ def _by_data_order(rows: Sql, most: int, rank: Sql) -> Sql:
 
 def _among_all_units(rows: Sql, most: int, rank: Sql) -> Sql:
     """The groups that most units have: one unit can switch everybody's."""
-    return _unkeyed(
+    return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
         f"count(*) OVER (PARTITION BY code) AS size FROM ({rows}) AS a) AS b) AS c WHERE rank <= {most}"
     )
@@ -65,11 +70,12 @@ def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
     return Sql(found.rpartition(" WHERE ")[0]), names
 
 
-no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank: _unkeyed(rows))
+no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank: _placed(rows))
 groups_by_data_order = _in_place(aggregate, "_chosen", _by_data_order)
 groups_chosen_among_all_units = _in_place(aggregate, "_chosen", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
 count_not_bounded = _in_place(aggregate, "_rows", lambda many, bounds, always: many)
+places_not_bounded = _in_place(aggregate, "_placed", lambda tally: function("count", STAR))
 
 # Clamping
 
@@ -169,7 +175,7 @@ def _alike(*, scale: Any, size: int) -> Any:
     return np.repeat(_laplace(scale=scale, size=1), size)
 
 
-halved_scale = _in_place(noise, "discrete_laplace", lambda *, scale, size: _laplace(scale=scale / 2, size=size))
+halved_scale = _in_place(noise, "discrete_laplace", lambda *, scale, size=None: _laplace(scale=scale / 2, size=size))
 one_draw_for_all_groups = _in_place(noise, "discrete_laplace", _alike)
 clamped_at_the_exact_value = _in_place(laplace, "exact_sum", lambda value, added: np.minimum(_sum(value, added), value))
 no_noise_on_empty_groups = _in_place(laplace, "exact_sum", lambda value, added: _sum(value, np.where(value, added, 0)))
@@ -207,6 +213,7 @@ REPLAY = {
     "groups_chosen_among_all_units": groups_chosen_among_all_units,
     "rows_of_null_units_kept": rows_of_null_units_kept,
     "count_not_bounded": count_not_bounded,
+    "places_not_bounded": places_not_bounded,
     "uniqueness_believed": uniqueness_believed,
     "no_clamp": no_clamp,
     "no_clamp_of_a_units_total": no_clamp_of_a_units_total,

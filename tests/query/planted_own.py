@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 from unittest import mock
 
-from hubbub.engines import own, reduce, relations
+from hubbub.engines import own, owners, reduce, relations
 from hubbub.engines.lower import Names
 from hubbub.engines.own import UNIT, Part
-from hubbub.engines.words import STAR, Sql, alias, function, infix, name, number, over, select, within
+from hubbub.engines.words import STAR, Sql, alias, constant, function, infix, name, number, over, select, within
 from hubbub.policy.kinds import Type, of
 from hubbub.query.ops import Cap, JoinKind, JoinOwn, Match, Reduce, Reduced, Reduction, Window
 from tests.query.relating import Operation, Relations, kinds_of
@@ -142,6 +142,26 @@ def _sums(made: Relations, rows: Any) -> Any:
     return Reduce(input=rows, keys=(), columns=tuple(totals))
 
 
+_owned = owners.owned
+
+
+def _nobodys(table: Any, shown: Any, path: Any, unit: str, **given: Any) -> Sql:
+    """Rows that find no unit are kept, and have one in common."""
+    found = _owned(table, shown, path, unit, **given)
+    if not path:
+        return found
+    kind = owners.unit_column(table, path, unit, given["tables"]).kind
+    unknown = name(UNIT, of="o")
+    shared = alias(function("coalesce", unknown, constant("" if kind.type is Type.TEXT else 5, kind)), UNIT)
+    return Sql(found.replace("INNER JOIN", "LEFT JOIN", 1).replace(unknown, shared, 1))
+
+
+def _first_owner(table: Any, shown: Any, path: Any, unit: str, **given: Any) -> Sql:
+    """A row belongs to whoever has the next key: keys are compared by a part of them, and are not unique any more."""
+    with mock.patch.object(owners, "_in_common", lambda value, one, other: Sql(f"(hash({value}) % 3)")):
+        return _owned(table, shown, path, unit, **given)
+
+
 OWN: dict[str, tuple[Fault, Operation]] = {
     "windows_tied": (_in_place(own, "completed", lambda order, rows: list(order)), Relations.window),
     "window_over_everyone": (_in_place(relations, "windowed", _over_everyone), Relations.window),
@@ -153,5 +173,7 @@ OWN: dict[str, tuple[Fault, Operation]] = {
     "full_join_of_nobody": (_in_place(relations, "joined_own", _left_unit), _full),
     "cap_by_data_order": (_in_place(relations, "capped", _first_rows), Relations.cap),
     "cap_of_packed_units": (_in_place(relations, "capped", _few_bits), Relations.cap),
+    "lost_rows_of_one_owner": (_in_place(relations, "owned", _nobodys), Relations.leading),
+    "path_by_keys_not_unique": (_in_place(relations, "owned", _first_owner), Relations.leading),
 }
 """Each with an operation that it is in."""

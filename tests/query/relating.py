@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
+from hubbub.policy.paths import Step
 from hubbub.query.expression import Column, Expression
 from hubbub.query.ops import (
     Cap,
@@ -32,6 +33,11 @@ from tests.query import interpreter
 from tests.query.expressions import Expressions, functions_in
 
 UNIT = "who"
+PATHS: dict[str, tuple[Step, ...]] = {
+    "parts": (Step(column="of", table="owners", key="id"),),
+    "pieces": (Step(column="part", table="parts", key="no"), Step(column="of", table="owners", key="id")),
+}
+"""Tables whose rows find their unit in others."""
 MANY = 200
 """Rows that a relation may grow to; beyond, its parts are capped first, as a plan would."""
 
@@ -90,10 +96,17 @@ class Relations:
     def scan(self, table: str, alias: str = "") -> Relation:
         """A table under a name of its own."""
         alias = alias or f"t{next(self._count)}"
-        columns = tuple((f"{alias}.{name}", kind) for name, kind in self.schema[table])
+        path = PATHS.get(table, ())
+        owner = [(UNIT, dict(self.schema[path[-1].table])[UNIT])] if path else []
+        columns = tuple((f"{alias}.{name}", kind) for name, kind in (*self.schema[table], *owner))
         if self.rng.random() < 0.3:
             columns = tuple(one for one in columns if self.rng.random() < 0.6)
-        return Scan(table=table, columns=columns, unit=UNIT if UNIT in dict(self.schema[table]) else None)
+        unit = UNIT if path or UNIT in dict(self.schema[table]) else None
+        return Scan(table=table, columns=columns, unit=unit, path=path)
+
+    def leading(self, rows: Relation) -> Relation:
+        """In place of other rows, those of a table that has a path to its unit."""
+        return self.scan(self.rng.choice(tuple(PATHS)), "s")
 
     def above(self, rows: Relation, most: int) -> Relation:
         """A few operations on top of a relation."""
@@ -114,7 +127,7 @@ class Relations:
             name = next(self._count)
             renamed = tuple((f"again{name}.{place}", one) for place, one in enumerate(kinds_of(rows)))
             return Project(input=rows, columns=renamed)
-        other = self.above(self.scan(self.rng.choice(("private", "second"))), 1)
+        other = self.above(self.scan(self.rng.choice(("private", "second", *PATHS))), 1)
         return Cap(input=other, most=self.rng.choice((1, 3, 50))) if self.rng.random() < 0.5 else other
 
     def expressions(self, rows: Relation) -> Expressions:

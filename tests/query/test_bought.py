@@ -21,7 +21,7 @@ from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.query import bought
 from hubbub.query.bought import Lacking, Wanted, lacking, shares
-from hubbub.query.ends import outermost
+from hubbub.query.ends import largest_noise, outermost
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.ops import Project, Scan
@@ -100,12 +100,43 @@ def test_a_heap_far_out_is_seen_if_it_is_large() -> None:
 def test_noise_alone_is_not_taken_for_rows() -> None:
     """The heap to begin with must be larger than noise is in any bin, but once in 10,000."""
     noise = Fraction(1, 4)
-    most = math.log(len(EDGES) / 1e-4) / float(noise)
+    most = largest_noise(1, len(EDGES), float(noise))
+    assert most == math.log(3 * len(EDGES) / 1e-4) / float(noise)
     below, above = [0] * len(EDGES), [0] * len(EDGES)
     below[3], above[3] = math.floor(most), math.ceil(most)
     assert outermost(below, EDGES, noise=noise, rest=Fraction(1)) is None
     assert outermost(above, EDGES, noise=noise, rest=Fraction(1)) == 3
     assert outermost([0] * len(EDGES), EDGES, noise=noise, rest=Fraction(1)) is None
+
+
+def test_rows_that_no_bin_shows_alone_are_seen_together() -> None:
+    """Exact counts: 28 rows in each of ten bins, where one by itself would have to hold 57."""
+    spread = [0] * len(EDGES)
+    spread[20:30] = [28] * 10
+    noise = Fraction(1, 4)
+    assert largest_noise(1, len(EDGES), 0.25) > 28
+    assert 10 * 28 > largest_noise(10, len(EDGES), 0.25) > largest_noise(3, len(EDGES), 0.25) > 3 * 28
+    place = outermost(spread, EDGES, noise=noise, rest=Fraction(1))
+    assert place is not None
+    assert 29 <= place <= 31
+    spread[20:30] = [6] * 10
+    assert outermost(spread, EDGES, noise=noise, rest=Fraction(1)) is None
+
+
+def test_the_other_side_of_zero_must_be_the_plainer_the_further_it_is() -> None:
+    few = [0] * len(EDGES)
+    few[40] = math.ceil(largest_noise(1, len(EDGES), 0.25))
+    noise, rest = Fraction(1, 4), Fraction(1)
+    assert outermost(few, EDGES, noise=noise, rest=rest) == 40
+    assert outermost(few, EDGES, noise=noise, rest=rest, beside=EDGES[40]) == 40
+    assert outermost(few, EDGES, noise=noise, rest=rest, beside=EDGES[30]) is None
+
+
+def test_whole_numbers_lie_further_out_in_a_bin() -> None:
+    """One row above 1 is a 2: cutting it off loses all of it."""
+    edges = [Fraction(one) for one in (1, 2, 3, 4)]
+    for many, limit in ((0, 0), (8, 1)):
+        assert outermost([1000, many, 0, 0], edges, noise=Fraction(20), rest=Fraction(1), step=1) == limit
 
 
 @pytest.mark.parametrize("integer", [False, True])
@@ -147,7 +178,7 @@ def test_a_first_question_needs_a_unit_and_a_budget(world: World) -> None:
     assert "how noisy it is follows" in str(db.explain(text, epsilon=HUGE))
     found = db.sql(text, epsilon=HUGE)
     assert told(db, text) == {
-        "bounds for sum(points)": ["-50", "0"],
+        "bounds for sum(points)": ["-40", "0"],
         "rows of a unit in a group": 2,
         "groups of a unit": 2,
     }
@@ -244,7 +275,7 @@ def test_facts_do_not_outlive_a_redefinition(world: World) -> None:
     db = world.load(people(), limits=FREE, buys=True)
     db.sql(PLAIN, epsilon=HUGE)
     assert set(told(db, PLAIN)) == {"bounds for sum(points)", "rows of a unit in a group"}
-    assert told(db, "SELECT sum(points) AS s FROM stays WHERE urgent") == {"bounds for sum(points)": ["-50", "0"]}
+    assert told(db, "SELECT sum(points) AS s FROM stays WHERE urgent") == {"bounds for sum(points)": ["-40", "0"]}
     assert "bounds for sum(points + 1)" not in told(db, "SELECT sum(points + 1) AS s FROM stays")
     tables = dict(TABLES)
     renamed = tuple(replace(one, keys=("a",)) if one.name == "ward" else one for one in tables["stays"].columns)
@@ -280,7 +311,7 @@ def test_planted_a_fact_that_is_known_by_the_name_of_its_column(world: World) ->
     """The bug: 89,000 is clamped to 0, since points are never above it."""
     by_text: Callable[[Wanted, Any], str] = lambda self, policy: f"{self.lacking} {self.text}"  # noqa: E731
     with mock.patch.object(Wanted, "name", by_text):
-        assert redefined(world) == ["-50", "0"]
+        assert redefined(world) == ["-40", "0"]
 
 
 # What one unit can do

@@ -178,7 +178,8 @@ honest_weighed, honest_chosen = keyed._weighed, keyed.chosen
 def _by_dense_code(rows: Sql, most: int, rank: Sql) -> Sql:
     """Codes that the engine gives to keys as it meets them decide which groups a unit keeps."""
     return Sql(
-        f"SELECT * FROM (SELECT *, {rank} OVER (PARTITION BY unit ORDER BY dense) AS rank FROM (SELECT *, dense_rank() "
+        f"SELECT * FROM (SELECT *, {rank} OVER (PARTITION BY unit ORDER BY dense) AS rank, row_number() OVER "
+        "(PARTITION BY unit, code) - 1 AS place FROM (SELECT *, dense_rank() "
         f"OVER (ORDER BY size DESC, code) AS dense FROM (SELECT *, count(*) OVER (PARTITION BY code) AS size FROM "
         f"({rows}) AS a) AS b) AS c) AS d WHERE rank <= {most} AND coalesce($1, $2) IS NOT NULL"
     )

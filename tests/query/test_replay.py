@@ -5,7 +5,7 @@ Plan, price, schema, error, number and kind of draws agree; tallies move within 
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_in
 from datetime import date
@@ -23,22 +23,31 @@ from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query.ops import JoinPublic, Relation, Scan, below
+from hubbub.query.ops import Counted, JoinPublic, Match, Relation, Scan, below
 from hubbub.query.plan import plan
 from hubbub.query.question import Aggregation
+from hubbub.query.shape import private
 from hubbub.query.sql import question
-from tests.query.generate import TIMES
+from tests.query import further
+from tests.query.agreeing import disagreements
+from tests.query.further import exact_choices
+from tests.query.generate import TIMES, Case
 from tests.query.inside import PLACES, PUBLIC, STAYS, WARDS, Seen, World, ask, faults, fixed_key, row
 from tests.query.owned import fill
+from tests.query.sources import FEATURES, RARE, Source, Sources, grouping
 
 NAN, INF, BIG = float("nan"), float("inf"), 1 << 62
 SHARDS = 4
-QUESTIONS, NEIGHBOURS = 4, 2
+QUESTIONS, NEIGHBOURS = 6, 1
 """Questions about each dataset, each asked again of so many neighbours."""
-FURTHER = 20 if TIMES == 1 else 45
+FURTHER = 12 if TIMES == 1 else 30
 """More neighbours, for the exact tallies of the same questions alone."""
 DATASETS = max(4, TIMES)
-"""A shard and kind of budget: 4 · 12 · 4 · 22 = 4,224 cases; 45 times, 45 · 12 · 4 · 47 = 101,520."""
+"""A shard and kind of budget: 4 · 12 · 6 · 13 = 3,744 cases; 45 times, 45 · 12 · 6 · 31 = 100,440."""
+KINDS = {"stays": tuple((one.name, one.kind) for one in STAYS), "places": tuple((one.name, one.kind) for one in PLACES)}
+SCAN = Scan(table="stays", columns=(), unit="person")
+KEY = ((1 << 64) // 3,) * 2
+"""What ``fixed_key`` hands to statements."""
 
 POISON: dict[str, tuple[Any, ...]] = {
     "ward": (*WARDS, None, "nowhere", "", "A", "a ", "'; DROP TABLE stays; --", "\x00"),
@@ -71,15 +80,19 @@ KEYS = (
 )
 
 
-def value(rng: Random, joined: bool) -> str:
-    own: str = rng.choice((*WHOLE, *REAL, *(("beds", "beds + nights", "floor") if joined else ())))
+PLAIN = Source(sql="stays")
+
+
+def value(rng: Random, joined: bool, source: Source = PLAIN) -> str:
+    more = [*source.whole, *source.real, *(("beds", "beds + nights", "floor") if joined else ())]
+    own: str = rng.choice((*WHOLE, *REAL, *(more * 3)))
     if rng.random() < 0.3 and own in {"cost", "nights", "beds"}:
         return own
     low, high = sorted(rng.sample((-1000, -10, -1, 0, 1, 5, 100, 2**31), 2))
     return f"least(greatest({own}, {low}), {high})"
 
 
-def aggregate(rng: Random, joined: bool) -> str:
+def aggregate(rng: Random, joined: bool, source: Source) -> str:
     plain = ["count(*)", "count(DISTINCT person)", f"count({rng.choice((*WHOLE, *REAL))})"]
     over = rng.choice(("sum", "sum", "avg", "avg", "var_pop", "var_samp", "stddev_pop", "stddev"))
     pair = rng.choice(("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept"))
@@ -87,9 +100,11 @@ def aggregate(rng: Random, joined: bool) -> str:
         [
             *plain,
             f"count(DISTINCT {rng.choice((*WHOLE, *REAL, 'ward', 'day', 'urgent'))})",
-            *[f"{over}({value(rng, joined)})"] * 3,
-            f"{pair}({value(rng, joined)}, {value(rng, joined)})",
-            *[chosen(rng, value(rng, joined))] * 2,
+            *[f"{over}({value(rng, joined, source)})"] * 3,
+            f"{pair}({value(rng, joined, source)}, {value(rng, joined)})",
+            *[chosen(rng, value(rng, joined, source))] * 2,
+            further.bounded(rng, value(rng, joined, source)),
+            further.counted(rng, value(rng, joined, source)),
         ]
     )
 
@@ -110,28 +125,43 @@ def chosen(rng: Random, own: str) -> str:
     )
 
 
-def asked(rng: Random) -> str:
+FROM = ("", "", "", *FEATURES)
+"""What the rows are made by: nothing in a third of all questions, and each feature in a ninth, not counting those that
+stand within another."""
+
+
+def asked(rng: Random, features: Sequence[str] = ("",), *, sets: float = 0.0) -> str:
     """A question in SQL; nearly all can be answered."""
+    source = Sources(rng).make(2, rng.choice(features))
     joined = rng.random() < 0.35
-    keys = rng.sample((*KEYS, *(("floor", "floor", "id") if joined else ())), rng.choice((0, 1, 1, 1, 2)))
+    added = tuple(f"least(greatest({one}, 0), 3)" for one in source.whole)
+    keys = rng.sample((*KEYS, *added * 3, *(("floor", "floor", "id") if joined else ())), rng.choice((0, 1, 1, 1, 2)))
     keys = list(dict.fromkeys(keys))
-    aggregates = [aggregate(rng, joined) for _ in range(rng.randint(1, 3))]
+    several = bool(keys) and rng.random() < sets
+    aggregates = [aggregate(rng, joined, source) for _ in range(rng.randint(1, 3))]
     names = [f"x{place}" for place in range(len(aggregates))]
     shown = [*keys, *(f"{one} AS {name}" for one, name in zip(aggregates, names, strict=True))]
-    parts = [f"SELECT {', '.join(shown)} FROM stays"]
+    shown += [f"grouping({keys[0]})"] if several and rng.random() < 0.5 else []
+    parts = [f"SELECT {', '.join(shown)} FROM {source.sql}{' AS stays' if source.made else ''}"]
     if joined:
         side = rng.choice(("JOIN", "LEFT JOIN"))
         parts.append(f"{side} places ON {rng.choice(('ward = id', 'id = lower(ward)', 'nights = floor', 'ward = id'))}")
-    if rng.random() < 0.6:
+    if rng.random() < (0.3 if source.made else 0.6):
         glue = rng.choice((" AND ", " OR "))
         parts.append("WHERE " + glue.join(rng.sample(TRUTH, rng.randint(1, 3))))
     if keys:
-        parts.append(f"GROUP BY {', '.join(keys)}")
-    if rng.random() < 0.2:
-        parts.append(f"HAVING {names[0]} > {rng.choice((0, 10))}")
-    if rng.random() < 0.3:
-        parts.append(f"ORDER BY {rng.choice(names)} DESC LIMIT {rng.randint(1, 3)}")
+        parts.append(f"GROUP BY {grouping(rng, keys) if several else ', '.join(keys)}")
+    plain = [name for name, one in zip(names, aggregates, strict=True) if not one.startswith(further.NESTED)]
+    if plain and rng.random() < 0.2:
+        parts.append(f"HAVING {plain[0]} > {rng.choice((0, 10))}")
+    if plain and rng.random() < 0.3:
+        parts.append(f"ORDER BY {rng.choice(plain)} DESC LIMIT {rng.randint(1, 3)}")
     return " ".join(parts)
+
+
+def any_asked(rng: Random) -> str:
+    """Of rows made in any way, with several groupings now and then."""
+    return asked(rng, FROM, sets=0.2)
 
 
 # Data
@@ -141,10 +171,16 @@ def rows_of(rng: Random, person: int | None, many: int) -> list[dict[str, Any]]:
     return [row(person, **{name: rng.choice(values) for name, values in POISON.items()}) for _ in range(many)]
 
 
+def rows_of_one(rng: Random, person: int) -> list[dict[str, Any]]:
+    """Few or many, and some with a value that nobody else has: what it decides, it decides alone."""
+    rows = rows_of(rng, person, rng.choice((1, 4, 40)))
+    return [one | ({"points": RARE} if rng.random() < 0.3 else {}) for one in rows]
+
+
 def dataset(rng: Random) -> list[dict[str, Any]]:
     ids = [0, -1, (1 << 63) - 1, -(1 << 63), *range(1, 9)]
     rows = [one for unit in rng.sample(ids, rng.randint(0, 8)) for one in rows_of(rng, unit, rng.choice((1, 2, 6)))]
-    return [*rows, *rows_of(rng, None, rng.randint(0, 2)), *rows_of(rng, 77, rng.choice((1, 4, 40)))]
+    return [*rows, *rows_of(rng, None, rng.randint(0, 2)), *rows_of_one(rng, 77)]
 
 
 def neighbour(rng: Random, rows: list[dict[str, Any]], *, replace: bool) -> tuple[str, list[dict[str, Any]]]:
@@ -154,11 +190,11 @@ def neighbour(rng: Random, rows: list[dict[str, Any]], *, replace: bool) -> tupl
     if what == "orphans":
         changed = [*rows, *rows_of(rng, None, 5)]
     elif what == "unit" and replace:
-        changed = [*(one for one in rows if one["person"] != 77), *rows_of(rng, 99, rng.choice((1, 4, 40)))]
+        changed = [*(one for one in rows if one["person"] != 77), *rows_of_one(rng, 99)]
     elif what == "unit" and rng.random() < 0.5:
         changed = [one for one in rows if one["person"] != 77]
     elif what == "unit":
-        changed = [*rows, *rows_of(rng, 99, rng.choice((1, 4, 40)))]
+        changed = [*rows, *rows_of_one(rng, 99)]
     return what, rng.sample(changed, len(changed))
 
 
@@ -181,25 +217,58 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple
         yield made
 
 
+def posed(rng: Random) -> tuple[Limits, list[dict[str, Any]], list[str], int]:
+    """Limits, rows, questions about them, and a seed for the noise."""
+    limits = Limits(
+        max_groups=rng.choice((1, 2, 3, 50)),
+        max_rows=rng.choice((1, 2, 20, 100)),
+        max_unit_rows=rng.choice((2, 5, 30)),
+    )
+    return limits, dataset(rng), [any_asked(rng) for _ in range(QUESTIONS)], rng.randrange(1 << 30)
+
+
 def compare(
-    worlds: tuple[World, World], rng: Random, *, replace: bool = False
+    worlds: tuple[World, World], rng: Random, *, replace: bool = False, wanted: Callable[[str], bool] = bool
 ) -> Iterator[tuple[str, Seen, list[str]]]:
-    """Questions about a dataset and its neighbours, with what went wrong."""
-    limits = Limits(max_groups=rng.choice((1, 2, 3, 50)), max_rows=rng.choice((1, 2, 20, 100)))
-    rows, questions, seed = dataset(rng), [asked(rng) for _ in range(QUESTIONS)], rng.randrange(1 << 30)
+    """Questions about a dataset and its neighbours, with what went wrong; all of them, or those that are wanted."""
+    limits, rows, questions, seed = posed(rng)
+    questions = [text for text in questions if wanted(text)]
+    if not questions:
+        return
     db = worlds[0].load(rows, limits=limits)
     base = [ask(db, text, seed=seed) for text in questions]
+    whole = [in_sets(seen, db) for seen in base]
+    case = Case(KINDS, {"stays": rows, "places": [dict(one) for one in PUBLIC]}, SCAN, "person")
+    for text, seen, parts in zip(questions, base, whole, strict=True):
+        yield f"meant: {text}", seen, [fault for one in parts for fault in misunderstood(worlds[0], case, one)]
     for _ in range(NEIGHBOURS):
         what, changed = neighbour(rng, rows, replace=replace)
         other = worlds[1].load(changed, limits=limits, threads=rng.choice((1, 1, 4)))
         for text, seen in zip(questions, base, strict=True):
-            yield f"{what}: {text}", seen, faults(seen, ask(other, text, seed=seed), same=what != "unit")
-    whole = [tallied(db, seen) for seen in base]
+            pairs = zip(in_sets(seen), in_sets(ask(other, text, seed=seed)), strict=False)
+            yield f"{what}: {text}", seen, [one for both in pairs for one in faults(*both, same=what != "unit")]
     for _ in range(FURTHER):
         what, changed = neighbour(rng, rows, replace=replace)
         other = worlds[1].load(changed, limits=limits, threads=rng.choice((1, 1, 4)))
-        for text, seen in zip(questions, whole, strict=True):
-            yield f"{what}: {text}", seen, faults(seen, tallied(other, seen), same=what != "unit")
+        for text, seen, parts in zip(questions, base, whole, strict=True):
+            pairs = zip(parts, in_sets(seen, other), strict=True)
+            yield f"{what}: {text}", seen, [one for both in pairs for one in faults(*both, same=what != "unit")]
+
+
+def in_sets(seen: Seen, db: hb.Database | None = None) -> list[Seen]:
+    """What was seen of each grouping set, where there are several; with a database, its exact tallies."""
+    if seen.plan is None:
+        return [seen]
+    found = [seen]
+    if seen.plan.sets:
+        noisy, parts = iter(seen.noisy), [(one.aggregate, one.mechanisms, one.cells) for one in seen.plan.sets]
+        found = [
+            replace_in(
+                seen, public=(*seen.public, parts), plan=one, noisy=tuple(itertools.islice(noisy, len(one.mechanisms)))
+            )
+            for one in seen.plan.sets
+        ]
+    return found if db is None else [tallied(db, one) for one in found]
 
 
 def tallied(db: hb.Database, seen: Seen) -> Seen:
@@ -208,8 +277,19 @@ def tallied(db: hb.Database, seen: Seen) -> Seen:
         return seen
     with fixed_key():
         counted = db._engine.prepare(seen.plan.aggregate, tables=db.policy.tables)()
-    chosen = [()] * len(seen.plan.choices)
+    chosen = exact_choices(seen.plan, counted)
     return replace_in(seen, noisy=(*zip(*counted.tallies, strict=True), *chosen), bins=counted.histograms)
+
+
+def misunderstood(world: World, case: Case, seen: Seen) -> list[str]:
+    """Where exact tallies are not the interpreter's."""
+    if seen.plan is None:
+        return []
+    op = seen.plan.aggregate
+    cells = tuple(itertools.product(*(group.values for group in op.groups)))
+    rows = [tuple(steps[at] for steps in seen.noisy[: len(op.tallies)]) for at in range(len(cells))]
+    counted = Counted(cells=cells, tallies=rows, histograms=seen.bins)
+    return disagreements(world.engine.connection, op, counted, case, KEY)[0]
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -249,6 +329,37 @@ def test_questions_reach_every_operation_and_every_pair(worlds: dict[str, tuple[
     assert refused < 180
 
 
+def test_a_commit_asks_hundreds_of_cases_of_each_kind(worlds: dict[str, tuple[World, World]]) -> None:
+    """A third of them is looked at; printed with -s."""
+    seen: Counter[str] = Counter()
+    for shard, number in itertools.product(range(SHARDS), range(4)):
+        limits, _, questions, _ = posed(Random(f"pure {shard} {number}"))
+        db = worlds["pure"][0].load([], limits=limits)
+        for text in questions:
+            try:
+                made = db.plan(text, epsilon=1)
+            except HubbubError:
+                seen["refused"] += 1
+                continue
+            kinds = set(shapes(made.question.relation)) | ({"sets"} if made.sets else set())
+            kinds |= {one.function.name for one in made.question.asked}
+            seen.update(kinds)
+    cases = {what: 3 * many * (NEIGHBOURS + FURTHER) for what, many in sorted(seen.items())}
+    print("\n".join(f"{many:5} {what}" for what, many in cases.items()))
+    wanted = {"match private", "match public", "joinown", "window", "union", "reduce", "sets", "cap"}
+    assert all(cases.get(one, 0) >= 200 for one in (wanted - {"match public"})), cases
+    assert wanted <= cases.keys()
+    assert cases["refused"] < 0.2 * 3 * SHARDS * 4 * QUESTIONS * (NEIGHBOURS + FURTHER)
+
+
+def shapes(relation: Relation) -> Iterator[str]:
+    """Every operation, with what a match is about."""
+    name = type(relation).__name__.lower()
+    yield f"match {'private' if private(relation.other) else 'public'}" if isinstance(relation, Match) else name
+    for one in below(relation):
+        yield from shapes(one)
+
+
 def operations(relation: Relation) -> list[str]:
     """From the scan upwards."""
     match relation:
@@ -282,7 +393,7 @@ def test_files_in_the_engines_own_process(tmp_path: Path) -> None:
     rng = Random("files")
     rows = [one for unit in range(300) for one in rows_of(rng, unit, rng.choice((1, 2, 9)))]
     poison = [*rows_of(rng, 5000, 60), *rows_of(rng, None, 20)]
-    questions = list(dict.fromkeys(asked(rng) for _ in range(30 * min(TIMES, 20))))
+    questions = list(dict.fromkeys(any_asked(rng) for _ in range(30 * min(TIMES, 20))))
     heard: list[list[str]] = [[], []]
     sides = []
     with ExitStack() as stack:
@@ -306,7 +417,8 @@ def test_files_in_the_engines_own_process(tmp_path: Path) -> None:
         answered = 0
         for text in questions:
             left, right = (ask(db, text) for db in sides)
-            assert not faults(left, right), text
+            pairs = zip(in_sets(left), in_sets(right), strict=False)
+            assert not [one for both in pairs for one in faults(*both)], text
             answered += left.outcome == "answered"
     assert answered > len(questions) / 2
     assert heard == [[], []], "nothing goes wrong, so nothing is logged"

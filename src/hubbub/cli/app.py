@@ -47,12 +47,14 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import budget, check, explain, init, ledger, query
+    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, query
 
     app.command()(query.query)
     app.command()(explain.explain)
+    app.command()(diagnose.diagnose)
     app.command()(init.init)
     app.command()(check.check)
+    app.command()(audit.audit)
     app.add_typer(budget.app, name="budget")
     app.add_typer(ledger.app, name="ledger")
 

@@ -4,13 +4,23 @@ Names and questions in a ledger were chosen by whoever asked. They are printed a
 change colours, reverse the line or look like our own markup.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import count
 
 from rich.console import Console, JustifyMethod
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -136,6 +146,26 @@ def progress(what: str) -> Iterator[Report]:
             shown.update(task, completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def working(many: int) -> Iterator[Callable[[str], Callable[[str, float], None]]]:
+    """A bar on stderr over so many jobs, which say themselves what they are doing and how far they are."""
+    out = console(stderr=True)
+    columns = (BarColumn(bar_width=20), TaskProgressColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as shown:
+        task, started = shown.add_task("", total=many), count()
+
+        def job(name: str) -> Callable[[str, float], None]:
+            place = next(started)
+
+            def report(doing: str, share: float) -> None:
+                words = shortened(f"{name}: {doing}", 60).plain.replace("[", r"\[")
+                shown.update(task, completed=place + share, description=words)
+
+            return report
+
+        yield job
 
 
 class _Clock(ProgressColumn):

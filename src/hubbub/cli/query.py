@@ -98,9 +98,9 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
     certificate = json.loads(answer.certificate())
     return {
         "columns": answer.columns,
-        "rows": answer.rows,
-        "lows": answer.lows,
-        "highs": answer.highs,
+        "rows": _plain(answer.rows),
+        "lows": _plain(answer.lows),
+        "highs": _plain(answer.highs),
         "confidence": answer.confidence,
         "price": {name: certificate[name] for name in ("epsilon", "delta", "loss_units", "failure_units")},
         "entry": answer.entry,
@@ -121,7 +121,7 @@ def _print_csv(answer: "Answer") -> None:
         nonlocal changed
         if value is None or isinstance(value, int | float):
             return value
-        shown = guarded(_text(value))
+        shown = guarded(json.dumps(_plain(value), default=_text) if isinstance(value, dict | list) else _text(value))
         changed = changed or shown.startswith("'")
         return shown
 
@@ -132,6 +132,13 @@ def _print_csv(answer: "Answer") -> None:
     rows.writerows([cell(value) for value in row.values()] for row in made)
     if changed:
         note(GUARDED)
+
+
+def _plain(value: Any) -> Any:
+    """Cells as JSON can hold them: bins that are dates or reals have texts for names."""
+    if isinstance(value, dict):
+        return {bin_ if isinstance(bin_, str) else _text(bin_): one for bin_, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _text(value: Any) -> str:

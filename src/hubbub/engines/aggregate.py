@@ -9,14 +9,14 @@ Capacity: a row adds at most 2^63 steps, a unit at most 2^63 to a group: both ar
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
 
-from hubbub.engines import distinct, histogram, keyed
-from hubbub.engines.limit import KEPT
+from hubbub.engines import distinct, histogram, keyed, together
+from hubbub.engines.limit import CODE, FULL, KEPT, PLACE, RANK, full, ranked
+from hubbub.engines.listed import listed
 from hubbub.engines.lower import lower
 from hubbub.engines.own import UNIT, alike
 from hubbub.engines.relations import SECRETS, From, Keys, Lowering, Statement
-from hubbub.engines.steps import bounded, steps
+from hubbub.engines.steps import bounded, proportioned, steps
 from hubbub.engines.words import (
     STAR,
     TRUE,
@@ -25,29 +25,28 @@ from hubbub.engines.words import (
     case,
     cast,
     constant,
-    engine_type,
     function,
     infix,
     joined,
     name,
     number,
-    over,
     present,
+    secret,
     select,
     with_once,
     within,
 )
 from hubbub.errors import CapacityError, ParameterError
-from hubbub.policy.kinds import INT64, INT128, Kind, Type, of
+from hubbub.policy.kinds import INT64, Kind, Type, of
 from hubbub.policy.tables import Table
-from hubbub.query.expression import Value
-from hubbub.query.ops import Aggregate, Group, Measure, Tally
+from hubbub.query.ops import Aggregate, JoinOwn, Measure, Relation, Tally, below
 
-CODE = keyed.CODE
-FEW = 16
+FEW = 32
 """Rows of a unit in a group, up to which its groups are chosen before they are added up."""
 
-_MOST_PROPORTION = 1 << 20
+_MOST_CELLS, _CODE_TYPE, _CODE_BITS = 1 << 31, "INTEGER", 32
+
+_ORDER = "order"
 
 
 def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Statement:
@@ -55,40 +54,53 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Stat
 
     Two secret numbers key the hash that chooses the groups of a unit. They can be chosen among rows or among sums for
     each unit and group: the same groups. The first is faster where a unit has few rows in a group, since fewer are
-    added up; the second where it has many. What the tallies allow one unit decides, which is public. Different values
-    and histograms look at the rows themselves, and so at the rows in the groups that were chosen.
+    added up, and none at all where rows are only counted: they have their places. The second is faster where it has
+    many. What the tallies allow one unit decides, which is public. Different values and histograms look at the rows
+    themselves, and so at the rows in the groups that were chosen.
     """
-    keys = tuple(_keys(index, group) for index, group in enumerate(op.groups) if not group.private)
+    keys = tuple(listed(index, group) for index, group in enumerate(op.groups) if not group.private)
     private = keyed.is_private(op)
     cells = math.prod(len(group.values) for group in op.groups)
     lowering = Lowering(tables, origins)
+    if cells >= _MOST_CELLS:
+        raise CapacityError(f"There are {cells:,} groups, and {_MOST_CELLS:,} are too many. Ask for fewer.")
     coded = _coded(op, lowering, keys)
     choose = keyed.chosen if private else _chosen
     choosing = (private or op.most_groups < cells) and not op.single
     several, summed = _looked_at_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
+    few, placed = 0 < rows_for_a_pair(op) <= FEW and not _paired(op.input), False
     if several:
         kept = choose(coded, op.most_groups, function("dense_rank")) if choosing else coded
         again, alone = select(name(KEPT), STAR), op.single or not (summed or private)
+    if op.together is not None:
+        counted = together.gathered(op, again if several else coded)
+        shared = choose(counted, op.most_groups, function("row_number"), adding=together.counting(op.together))
+        pairs = _cut(op, together.allowed(op.together, shared))
+    elif several:
         pairs = _singles(op, again) if alone else _pairs(op, again, grouped=bool(op.groups))
     elif op.single:
         pairs = _singles(op, coded)
     elif not choosing:
         pairs = _pairs(op, coded, grouped=bool(op.groups))
-    elif 0 < rows_for_a_pair(op) <= FEW:
-        pairs = _pairs(op, choose(coded, op.most_groups, function("dense_rank")), grouped=True)
+    elif few:
+        pairs, placed = choose(coded, op.most_groups, function("dense_rank")), not private and _only_counts(op)
+        pairs = pairs if placed else _pairs(op, pairs, grouped=True)
     else:
         pairs = choose(_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
     code = name(CODE) if op.groups else alias(number(0), CODE)
-    totals = [cast(_total(op, index), "VARCHAR") for index in range(len(op.tallies))]
+    numbers = [_placed(tally) if placed else _total(op, index) for index, tally in enumerate(op.tallies)]
+    totals = [cast(one, "VARCHAR") for one in numbers]
     totals += [histogram.looked_up(one, grouped=bool(op.groups)) for one in several if one.startswith("histogram")]
-    secrets = SECRETS if choosing or (several and not op.single) else lowering.secrets
+    keyed_ = choosing or op.together is not None or (several and not op.single)
+    secrets = SECRETS if keyed_ else lowering.secrets
     if private:
         made = keyed.statement(op, pairs, totals, keys=keys, secrets=secrets)
     else:
         source = within(pairs if summed or op.groups else Sql("SELECT 1"))  # without sums, one row would be many
         whole = select(source, code, *totals, by=[name(CODE)] if op.groups else ())
         made = Statement(whole, keys, secrets=secrets)
-    for called, query in reversed([(KEPT, kept), *several.items()] if several else []):
+    first = [(KEPT, kept), *([] if op.single else [(FULL, _full(op, placed=choosing))])] if several else []
+    for called, query in reversed([*first, *several.items()]):
         made = replace(made, sql=with_once(query, called, select(within(Sql(made.sql)), STAR)))
     return made
 
@@ -99,6 +111,13 @@ def _looked_at_again(op: Aggregate) -> dict[str, Sql]:
     return {distinct.table(index): distinct.distinct(op, index) for index in values} | {
         histogram.table(index): histogram.histogram(op, index) for index in range(len(op.histograms))
     }
+
+
+def _full(op: Aggregate, *, placed: bool) -> Sql:
+    """Who has more rows in a group than the tables above look at."""
+    most = [tally.bounds[1] for tally in op.tallies if tally.measure is Measure.DISTINCT]
+    most += [one.most_rows for one in op.histograms]
+    return full(min(most), grouped=bool(op.groups), placed=placed)
 
 
 def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
@@ -157,10 +176,30 @@ def _pairs(op: Aggregate, coded: Sql, *, grouped: bool) -> Sql:
             case Measure.TOTAL:
                 if value is None:
                     raise ParameterError("argument", "given for a total", None)
-                made = bounded(_proportioned(function("sum", value), many, tally.most_rows), tally.bounds)
+                made = bounded(proportioned(function("sum", value), many, tally.most_rows), tally.bounds)
         shown.append(alias(made, f"t{index}"))
     by = [name(UNIT), *([name(CODE)] if grouped else [])]
     return select(within(coded), *by, *shown, by=by)
+
+
+def _cut(op: Aggregate, pairs: Sql) -> Sql:
+    """The same, where it is known how many rows of a unit count in a group."""
+    shown: list[Sql] = []
+    for index, tally in enumerate(op.tallies):
+        many = name(together.ROWS if tally.argument is None else together.values(index))
+        match tally.measure:
+            case Measure.DISTINCT:
+                continue
+            case Measure.UNITS if tally.argument is None:
+                continue
+            case Measure.UNITS:
+                made = cast(infix(">", many, number(0)), "BIGINT")
+            case Measure.ROWS:
+                made = _rows(together.fewer(tally, many), tally.bounds, always=False)
+            case Measure.TOTAL:
+                made = bounded(together.less(tally, name(together.steps(index)), many), tally.bounds)
+        shown.append(alias(made, f"t{index}"))
+    return select(within(pairs), name(UNIT), name(CODE), *shown)
 
 
 def _singles(op: Aggregate, coded: Sql) -> Sql:
@@ -177,17 +216,6 @@ def _singles(op: Aggregate, coded: Sql) -> Sql:
             counted = there if tally.argument is None else case((present(value), there), otherwise=_whole(0))
             shown.append(alias(counted, f"t{index}"))
     return select(within(coded), *(shown or [STAR]))
-
-
-def _proportioned(total: Sql, many: Sql, most: int | None) -> Sql:
-    """A total of more than so many values, in proportion. 2^63 steps a row, 2^40 rows and 2^20 times fit 128 bits."""
-    if most is None:
-        return total
-    if most > _MOST_PROPORTION:
-        raise CapacityError(f"A unit may count with at most {_MOST_PROPORTION:,} rows in a group. Declare fewer.")
-    whole = cast(_whole(most), "HUGEINT")
-    cut = infix("//", infix("*", total, whole), cast(many, "HUGEINT"))
-    return case((infix(">", many, _whole(most)), cut), otherwise=total)
 
 
 def _rows(many: Sql, bounds: tuple[int, int], *, always: bool) -> Sql:
@@ -211,18 +239,50 @@ def rows_for_a_pair(op: Aggregate) -> int:
     return max(found)
 
 
-def _chosen(rows: Sql, most: int, rank: Sql) -> Sql:
+def _paired(op: Relation) -> bool:
+    """Whether rows stand beside other rows of their unit: then there are many of them in a group."""
+    return isinstance(op, JoinOwn) or any(_paired(one) for one in below(op))
+
+
+def _chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql:
     """At most so many groups of a unit, by a hash of unit and group under the secrets; equal hashes by the code.
 
     The unit itself separates units, so no collision can let one unit's groups decide about another's. The last hash
-    is of unit, group and secret together: hashing them one by one would prefer the same groups in every unit.
+    is of unit, group and secret together: hashing them one by one would prefer the same groups in every unit. Half of
+    it and the code are one number, which is sorted faster than two.
     """
-    low, high = (cast(Sql(f"${place}"), "UBIGINT") for place in (1, 2))
-    unit = function("hash", name(UNIT), low)
-    code = function("xor", cast(name(CODE), "UBIGINT"), high)
+    unit = function("hash", name(UNIT), secret(1))
+    code = function("xor", cast(name(CODE), "UBIGINT"), secret(2))
     mixed = function("hash", function("xor", unit, code))
-    ranked = select(within(rows), STAR, alias(over(rank, partition=[name(UNIT)], order=[mixed, name(CODE)]), "rank"))
-    return select(within(ranked), STAR, where=[infix("<=", name("rank"), _whole(most))])
+    low = cast(number((1 << _CODE_BITS) - 1), "UBIGINT")
+    high = infix("<<", infix("&", mixed, low), number(_CODE_BITS))
+    both = infix("|", high, cast(name(CODE), "UBIGINT"))
+    ordered = select(within(rows), _but(CODE), alias(both, _ORDER))
+    numbered = ranked(ordered, rank, [name(_ORDER)], adding=adding)
+    told = alias(cast(infix("&", name(_ORDER), low), _CODE_TYPE), CODE)
+    return select(within(numbered), _but(_ORDER), told, where=[infix("<=", name(RANK), _whole(most))])
+
+
+def _but(column: str) -> Sql:
+    return Sql(f"{STAR} EXCLUDE ({name(column)})")
+
+
+def _only_counts(op: Aggregate) -> bool:
+    """Whether all that tallies ask of a unit and a group is how many rows there are, or whether there is one."""
+    return all(
+        tally.argument is None
+        and (tally.measure is Measure.UNITS or (tally.measure is Measure.ROWS and tally.bounds[0] <= 0))
+        for tally in op.tallies
+    )
+
+
+def _placed(tally: Tally) -> Sql:
+    """Such a tally over rows that have their places: as many of each unit as it allows are counted.
+
+    A unit's rows in a group have the places 0, 1, … once each, so that it does not matter which row has which.
+    """
+    most = 1 if tally.measure is Measure.UNITS else max(tally.bounds)
+    return function("count", case((infix("<", name(PLACE), _whole(most)), TRUE)))
 
 
 def _total(op: Aggregate, index: int) -> Sql:
@@ -237,38 +297,3 @@ def _total(op: Aggregate, index: int) -> Sql:
 
 def _whole(value: int) -> Sql:
     return constant(value, of(Type.INTEGER))
-
-
-def _keys(index: int, group: Group) -> Keys:
-    """The values as text. Two that are alike would put one row into two groups; one out of range is nobody's."""
-    if len(set(group.values)) != len(group.values):
-        raise ParameterError(f"values of {group.name}", "all different", group.values)
-    kind = group.expression.kind
-    limits = None if kind.type is not Type.INTEGER else INT128 if kind.wide else INT64
-    listed = [
-        (place, _as_text(value, group))
-        for place, value in enumerate(group.values)
-        if not isinstance(value, int) or limits is None or limits[0] <= value <= limits[1]
-    ]
-    return Keys(
-        f"keys{index}", engine_type(kind), tuple(place for place, _ in listed), tuple(value for _, value in listed)
-    )
-
-
-def _as_text(value: Value, group: Group) -> str | None:
-    match group.type, value:
-        case _, None:
-            return None
-        case Type.BOOLEAN, bool():
-            return str(value).lower()
-        case Type.INTEGER, int() if not isinstance(value, bool):
-            return str(value)
-        case Type.REAL, float() if math.isfinite(value):
-            return repr(value)
-        case Type.TEXT, str():
-            return value
-        case Type.TIMESTAMP, datetime() if value.tzinfo is None:
-            return value.isoformat(sep=" ")
-        case Type.DATE, date() if not isinstance(value, datetime):
-            return value.isoformat()
-    raise ParameterError(f"values of {group.name}", f"constants of type {group.type}", value)

@@ -10,10 +10,10 @@ Privacy:
 """
 
 from hubbub.engines.limit import CODE, KEPT, limited, owners
-from hubbub.engines.words import STAR, Sql, alias, function, name, present, select, with_once, within
+from hubbub.engines.words import Sql, alias, function, name, present, select, within
 from hubbub.query.ops import Aggregate
 
-_VALUE, _OF, _FOUND, _ONCE = "value", "of", "found", "once"
+_VALUE, _OF, _FOUND = "value", "of", "found"
 
 
 def table(index: int) -> str:
@@ -29,8 +29,6 @@ def distinct(op: Aggregate, index: int) -> Sql:
     there = select(name(KEPT), *own, alias(name(f"s{index}"), _VALUE), where=[present(name(f"s{index}"))])
     kept = there
     if not op.single:
-        once = select(name(_ONCE), STAR)
-        kept = limited(once, value, op.tallies[index].bounds[1], grouped=grouped, copies=False)
+        kept = limited(there, value, op.tallies[index].bounds[1], grouped=grouped, copies=False)
     many = function("count", Sql(f"DISTINCT {value}"))
-    counted = select(within(kept), *(alias(one, _OF) for one in by), alias(many, _FOUND), by=by)
-    return counted if op.single else with_once(select(within(there), *own, value, by=[*own, value]), _ONCE, counted)
+    return select(within(kept), *(alias(one, _OF) for one in by), alias(many, _FOUND), by=by)

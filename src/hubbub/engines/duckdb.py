@@ -19,8 +19,9 @@ from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin, Sources
 from hubbub.engines.words import Sql
 from hubbub.errors import EngineError, HubbubError, ParameterError
+from hubbub.policy import probe
 from hubbub.policy.kinds import Type
-from hubbub.policy.tables import Limits, Source, Table
+from hubbub.policy.tables import Column, Limits, Source, Table
 from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 
@@ -98,6 +99,13 @@ class DuckDB:
         origin = self._origin(source, ())
         rows = self._ask_public(Statement(f"DESCRIBE SELECT * FROM {origin.clause}"), [origin])
         return tuple((str(row[0]), str(row[1])) for row in rows)
+
+    def repeated(self, table: Table, column: Column) -> int:
+        """How many values of a column are there more than once; for the owner's side."""
+        origin = self._origin(table.source, [one.name for one in table.columns])
+        rows = f"WITH {probe.quoted(table.name)} AS (SELECT * FROM {origin.clause})"
+        ((_, several),) = self._ask_public(Statement(f"{rows} {probe.repeated(table, column)}"), [origin])
+        return int(several)
 
     def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
         """How many rows of a public relation share one combination of keys, at most."""
@@ -197,7 +205,9 @@ def _clauses(origins: Mapping[str, Origin]) -> dict[str, Sql]:
 
 
 def _scanned(op: Relation) -> set[str]:
-    return {op.table} if isinstance(op, Scan) else {table for one in below(op) for table in _scanned(one)}
+    if isinstance(op, Scan):
+        return {op.table, *(step.table for step in op.path)}
+    return {table for one in below(op) for table in _scanned(one)}
 
 
 def _value(shown: str, type_: Type) -> Value:

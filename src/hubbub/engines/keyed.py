@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hubbub.engines.histogram import split
+from hubbub.engines.limit import CODE, RANK, ranked
 from hubbub.engines.own import UNIT
 from hubbub.engines.relations import Keys, Statement
 from hubbub.engines.words import (
@@ -50,7 +51,6 @@ from hubbub.query.expression import Value
 from hubbub.query.keys import in_order
 from hubbub.query.ops import Aggregate, Cell, Counted, Group
 
-CODE = "code"
 _WEIGHTS, _HELD, _PAIRS = "weights", "held", "pairs"
 
 
@@ -71,13 +71,13 @@ def code(op: Aggregate) -> Sql:
     )
 
 
-def chosen(rows: Sql, most: int, rank: Sql) -> Sql:
+def chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql:
     """At most so many groups of a unit, by a hash of unit and keys under the secrets; equal hashes by the keys."""
     unit = function("hash", name(UNIT), secret(1))
     keys = function("hash", name(CODE), secret(2))
     mixed = function("hash", function("xor", unit, keys))
-    ranked = select(within(rows), STAR, alias(over(rank, partition=[name(UNIT)], order=[mixed, name(CODE)]), "rank"))
-    return select(within(ranked), STAR, where=[infix("<=", name("rank"), constant(most, of(Type.INTEGER)))])
+    numbered = ranked(rows, rank, [mixed, name(CODE)], adding=adding)
+    return select(within(numbered), STAR, where=[infix("<=", name(RANK), constant(most, of(Type.INTEGER)))])
 
 
 def statement(op: Aggregate, pairs: Sql, totals: Sequence[Sql], *, keys: tuple[Keys, ...], secrets: int) -> Statement:

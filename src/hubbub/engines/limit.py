@@ -4,10 +4,13 @@ Privacy:
     Claim: which rows of a unit stay in a group is a function of the secrets and of the multiset of its own rows there.
     Proof: rows are ranked within their unit and group alone, by a hash of unit, group, content and copy under the
         secrets, then by content and copy. Copies number the rows of one content from 1 on: rows of one content are
-        alike, so it does not matter which has which number. Rows of units that keep within the limit all stay.
+        alike, so it does not matter which has which number. Where a unit has no more rows in a group than the limit
+        they all stay, which is what ranking them would say too: so it does not matter how many more are ranked.
     Needs: unit and group are compared themselves, never a hash of them; contents that are equal are alike.
     Ref: SOUNDNESS 5 and 6.
 """
+
+from collections.abc import Sequence
 
 from hubbub.engines.own import UNIT
 from hubbub.engines.words import (
@@ -24,7 +27,6 @@ from hubbub.engines.words import (
     secret,
     select,
     union_all,
-    with_once,
     within,
 )
 from hubbub.policy.kinds import Type, of
@@ -32,8 +34,13 @@ from hubbub.policy.kinds import Type, of
 CODE = "code"
 KEPT = "kept"
 """The rows of all units in the groups that they keep, which several parts of a statement look at."""
+FULL = "full"
+"""The units and groups among them with more rows than some part of the statement looks at."""
+RANK = "rank"
+PLACE = "place"
+SO_FAR = "so_far"
 
-_MANY, _COPY, _RANK, _FULL = "many", "copy", "rank", "full"
+_MANY, _COPY = "many", "copy"
 _ROWS = 2
 """Sets these hashes apart from those that choose groups and cap rows."""
 
@@ -43,30 +50,57 @@ def owners(*, grouped: bool) -> list[Sql]:
     return [name(UNIT), *([name(CODE)] if grouped else [])]
 
 
-def limited(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
-    """The rows of a query that has a unit, a group and one column of content; ``copies``: it may hold one twice.
+def ranked(rows: Sql, rank: Sql, order: Sequence[Sql], *, adding: Sql | None = None) -> Sql:
+    """Rows with the rank of their group in their unit, and their place from 0 on among the unit's rows in the group.
 
-    Few units have too many rows, so that they are found first, and only their rows are ranked.
+    The order is one of groups; which row of a group has which place is open. All are numbered by one sort. ``adding``
+    is summed up in the order, from the first row to each, where a group has one row.
+    """
+
+    def own(called: Sql) -> Sql:
+        return over(called, partition=[name(UNIT)], order=order)
+
+    place = infix("-", own(function("row_number")), own(function("rank")))
+    summed = [] if adding is None else [alias(own(function("sum", adding)), SO_FAR)]
+    return select(within(rows), STAR, alias(own(rank), RANK), alias(place, PLACE), *summed)
+
+
+def full(most: int, *, grouped: bool, placed: bool) -> Sql:
+    """The units and groups with more than so many of the kept rows; ``placed``: the rows have their places."""
+    by = owners(grouped=grouped)
+    whole = constant(most, of(Type.INTEGER))
+    if placed:
+        return select(name(KEPT), *by, where=[infix("=", name(PLACE), whole)])
+    counted = select(name(KEPT), *by, alias(function("count", STAR), _MANY), by=by)
+    return select(within(counted), *by, where=[infix(">", name(_MANY), whole)])
+
+
+def limited(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
+    """Of a query that has a unit, a group and one column of content: at most so many rows of a unit in a group.
+
+    Without ``copies`` at most so many different contents, each of which may come more than once. Few units have too
+    many rows: only the rows of those that ``FULL`` names are ranked.
     """
     by = owners(grouped=grouped)
     whole = constant(most, of(Type.INTEGER))
-    counted = select(within(rows), *by, alias(function("count", STAR), _MANY), by=by)
-    over_full = select(within(counted), *by, where=[infix(">", name(_MANY), whole)])
 
     def side(kind: str) -> Sql:
-        same = [infix("IS NOT DISTINCT FROM", *(Sql(f"{name(of_)}.{one}") for of_ in ("r", _FULL))) for one in by]
-        both = joined(within(rows, "r"), name(_FULL), same, kind=kind)
+        same = [infix("=", name(UNIT, of="r"), name(UNIT, of=FULL))]  # a unit is not missing; the key of a group may be
+        same += [infix("IS NOT DISTINCT FROM", name(CODE, of="r"), name(CODE, of=FULL))] if grouped else []
+        both = joined(within(rows, "r"), name(FULL), same, kind=kind)
         return select(both, *(Sql(f"{name('r')}.{one}") for one in (*by, content)))
 
     among = side("SEMI")
     if copies:
         copy = over(function("row_number"), partition=[*by, content])
         among = select(within(among), STAR, alias(copy, _COPY))
+    else:
+        among = select(within(among), *by, content, by=[*by, content])
     told_apart = [content, *([name(_COPY)] if copies else [])]
     unit = function("hash", name(UNIT), secret(1), number(_ROWS))
     rest = function("hash", *by[1:], *told_apart, secret(2))
     mixed = function("hash", function("xor", unit, rest))
     rank = over(function("row_number"), partition=by, order=[mixed, *told_apart])
-    ranked = select(within(among), STAR, alias(rank, _RANK))
-    kept = select(within(ranked), *by, content, where=[infix("<=", name(_RANK), whole)])
-    return with_once(over_full, _FULL, union_all([side("ANTI"), kept]))
+    numbered = select(within(among), STAR, alias(rank, RANK))
+    kept = select(within(numbered), *by, content, where=[infix("<=", name(RANK), whole)])
+    return union_all([side("ANTI"), kept])

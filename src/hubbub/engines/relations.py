@@ -10,6 +10,7 @@ from datetime import date, datetime
 
 from hubbub.engines.lower import Names, lower, matched
 from hubbub.engines.own import UNIT, Part, capped, joined_own, matched_rows, united, windowed
+from hubbub.engines.owners import owned, unit_column
 from hubbub.engines.reduce import reduced
 from hubbub.engines.words import (
     NULL,
@@ -32,7 +33,8 @@ from hubbub.engines.words import (
 )
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT64, Kind, Type
-from hubbub.policy.tables import Column, Table
+from hubbub.policy.paths import own
+from hubbub.policy.tables import Table
 from hubbub.query.expression import Expression
 from hubbub.query.ops import (
     Cap,
@@ -124,7 +126,8 @@ class Lowering:
     def _unit(self, op: Relation) -> Kind | None:
         """The kind of the unit; of several relations that are put together, one that holds them all."""
         if isinstance(op, Scan):
-            return None if op.unit is None else self._owner(op.table, op.unit).kind
+            table = self._tables[op.table]
+            return None if op.unit is None else unit_column(table, op.path, op.unit, self._tables).kind
         kinds = [kind for one in below(op) if (kind := self._unit(one)) is not None]
         return hull(kinds) if private(op) else None
 
@@ -134,19 +137,23 @@ class Lowering:
     def _scan(self, op: Scan) -> tuple[Sql, Names]:
         table = self._tables[op.table]
         names = {column: self._fresh() for column, _ in op.columns}
-        shown = [alias(safe(name(_declared(table, column)), kind), names[column]) for column, kind in op.columns]
+        named = [(_declared(table, column), kind, names[column]) for column, kind in op.columns]
+        shown = [(safe(name(column), kind), made) for column, kind, made in named if own(table, column)]
         if op.unit is None:
-            return select(self._origins[op.table], *(shown or [NULL])), names
-        declared = self._owner(op.table, op.unit)
-        shown.append(alias(safe(name(declared.name), declared.kind), UNIT))
-        found = select(self._origins[op.table], *shown)
-        return select(within(found), STAR, where=[present(name(UNIT))]), names
-
-    def _owner(self, table: str, unit: str) -> Column:
-        declared = self._tables[table].column(unit)
-        if declared is None:
-            raise PolicyError(f"Table {table} has no column {unit}, its unit. Declare it.", name=table)
-        return declared
+            listed = [alias(value, made) for value, made in shown]
+            return select(self._origins[op.table], *(listed or [NULL])), names
+        found = owned(
+            table,
+            shown,
+            op.path,
+            op.unit,
+            tables=self._tables,
+            origins=self._origins,
+            read=lambda column: safe(name(column.name), column.kind),
+            called=UNIT,
+        )
+        units = [alias(name(UNIT), made) for column, _, made in named if not own(table, column)]
+        return select(within(found), STAR, *units, where=[present(name(UNIT))]), names
 
     def _join(self, op: JoinPublic) -> tuple[Sql, Names]:
         if private(op.public) or op.kind is JoinKind.FULL:
@@ -211,7 +218,9 @@ def unit_of(op: Relation) -> list[Sql]:
 
 def _light(op: Relation) -> bool:
     """Whether rows come straight from a table."""
-    return isinstance(op, Scan) or (isinstance(op, Filter | Project) and _light(op.input))
+    if isinstance(op, Filter | Project):
+        return _light(op.input)
+    return isinstance(op, Scan) and not op.path
 
 
 def _declared(table: Table, column: str) -> str:

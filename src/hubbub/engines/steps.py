@@ -12,6 +12,8 @@ from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
 from hubbub.query.ops import Histogram, Tally
 
+_MOST_PROPORTION = 1 << 20
+
 
 def steps(tally: Tally | Histogram, value: Sql, kind: Kind) -> Sql:
     """The steps of a value that is a column: it is looked at several times."""
@@ -91,6 +93,20 @@ def bounded(node: Sql, bounds: tuple[int, int]) -> Sql:
         raise CapacityError("What one unit may add does not fit 64 bits. Use a coarser grid.")
     clamped = try_cast(limited(node, *bounds), "BIGINT")
     return function("coalesce", clamped, _number(0))
+
+
+def proportioned(total: Sql, many: Sql, most: int | None, allowed: Sql | None = None) -> Sql:
+    """A total of more than so many values, in proportion: of more than ``most``, or ``allowed``, which is no more.
+
+    2^63 steps a row, 2^40 rows and 2^20 times fit 128 bits.
+    """
+    if most is None:
+        return total
+    if most > _MOST_PROPORTION:
+        raise CapacityError(f"A unit may count with at most {_MOST_PROPORTION:,} rows in a group. Declare fewer.")
+    whole = _number(most) if allowed is None else allowed
+    cut = infix("//", infix("*", total, cast(whole, "HUGEINT")), cast(many, "HUGEINT"))
+    return case((infix(">", many, whole), cut), otherwise=total)
 
 
 def limited(node: Sql, low: int, high: int) -> Sql:

@@ -12,6 +12,7 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
 from hubbub.policy.grid import default_grid
 from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.paths import Step
 from hubbub.policy.sources import UNTYPED
 from hubbub.policy.tables import Column, Source, Table
 from hubbub.policy.types import READABLE, Unusable, base_name, declared_kind, engine_kind
@@ -29,13 +30,14 @@ def single_table(
     name: str,
     source: Source,
     schema: Schema,
-    unit: str | None,
+    unit: str | Step | None,
     bounds: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
     types: Mapping[str, object] | None = None,
     nullable: Mapping[str, bool] | None = None,
     grids: Mapping[str, object] | None = None,
     unique: bool = False,
+    uniques: Mapping[str, bool] | None = None,
 ) -> Table:
     """A table with every column of the schema, and what is declared of some of them by name."""
     declared.name("name of a table", name)
@@ -46,6 +48,7 @@ def single_table(
         "type": _by_column(name, own, "types", types),
         "nullable": _by_column(name, own, "nullable", nullable),
         "grid": _by_column(name, own, "grids", grids),
+        "unique": _by_column(name, own, "unique", uniques),
     }
     columns, unusable = [], {}
     for column, said in schema:
@@ -54,7 +57,7 @@ def single_table(
         made = _column(column, engine, facts)
         if isinstance(made, Column):
             columns.append(made)
-            if unit is not None and column.lower() == str(unit).lower():
+            if isinstance(unit, str) and column.lower() == unit.lower():
                 _same_units(made, engine)
             continue
         if facts.keys() - {"nullable"}:
@@ -66,7 +69,16 @@ def single_table(
         raise PolicyError(
             f"No column of table {name} can be used. {next(iter(unusable.values()), 'It has none.')}", name="columns"
         )
-    return Table(name=name, source=source, columns=tuple(columns), unit=unit, unique=unique, unusable=unusable)
+    path = unit if isinstance(unit, Step) else None
+    return Table(
+        name=name,
+        source=source,
+        columns=tuple(columns),
+        unit=None if isinstance(unit, Step) else unit,
+        unique=unique,
+        unusable=unusable,
+        through=path,
+    )
 
 
 def _by_column(table: str, own: Iterable[str], what: str, given: Mapping[str, T] | None) -> dict[str, T]:
@@ -109,6 +121,7 @@ def _column(name: str, engine: str | None, facts: Mapping[str, object]) -> Colum
         bounds=facts.get("bounds"),  # type: ignore[arg-type]  # checked by Column, which names the place
         grid=facts.get("grid"),  # type: ignore[arg-type]
         keys=facts.get("keys"),  # type: ignore[arg-type]
+        unique=facts.get("unique", False),  # type: ignore[arg-type]
     )
 
 

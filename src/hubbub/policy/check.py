@@ -18,26 +18,30 @@ Ask = Callable[[str], Sequence[Sequence[Any]]]
 
 
 class Fact(StrEnum):
-    """What is compared. The first two are promises; the rest say what bounding and grouping will leave out."""
+    """What is compared. The first three are promises; the rest say what bounding and grouping will leave out."""
 
     NOT_NULL = "not null"
     UNIQUE = "one row a unit"
+    KEY = "each value once"
     UNIT = "unit present"
     READABLE = "of its type"
     BOUNDS = "within bounds"
     KEYS = "among the keys"
     ROWS = "within max_rows"
+    TOTAL = "within max_total_rows"
 
 
-PROMISES = frozenset({Fact.NOT_NULL, Fact.UNIQUE})
+PROMISES = frozenset({Fact.NOT_NULL, Fact.UNIQUE, Fact.KEY})
 _REMEDIES = {
     Fact.NOT_NULL: "Take the declaration back: nullable = true.",
     Fact.UNIQUE: "Take the declaration back: unique = false.",
+    Fact.KEY: "Take the declaration back: unique = false. No path to the unit may go by it.",
     Fact.UNIT: "These rows belong to nobody, and are left out of every answer.",
     Fact.READABLE: "These values count as missing.",
     Fact.BOUNDS: "These values are clamped when they are added up.",
     Fact.KEYS: "These rows are in no group.",
     Fact.ROWS: "Of these units, rows beyond the limit may count for nothing.",
+    Fact.TOTAL: "Of these units, rows beyond the limit may count for nothing, whatever groups they are in.",
 }
 
 
@@ -68,7 +72,8 @@ class Finding:
 
     def __str__(self) -> str:
         place = self.table if self.column is None else f"{self.table}.{self.column}"
-        what = "units" if self.fact in {Fact.UNIQUE, Fact.ROWS} else "rows"
+        units = dict.fromkeys((Fact.UNIQUE, Fact.ROWS, Fact.TOTAL), "units")
+        what = {**units, Fact.KEY: "values"}.get(self.fact, "rows")
         start = f"{place}: {self.fact}"
         if self.holds:
             return f"{start}: yes, all {self.out_of} {what}."
@@ -92,6 +97,12 @@ class Report:
     def unique(self) -> frozenset[str]:
         """The tables in which each unit was declared to have one row, and has."""
         return frozenset(finding.table for finding in self.findings if finding.fact is Fact.UNIQUE and finding.holds)
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """The columns that were declared to have each value once, and have."""
+        found = (one for one in self.findings if one.fact is Fact.KEY and one.holds)
+        return frozenset((one.table, one.column) for one in found if one.column is not None)
 
     def __str__(self) -> str:
         head = f"Version {self.version}: {'every promise is kept' if self.holds else 'broken promises'}."
@@ -125,16 +136,32 @@ def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
         Finding(table=table.name, column=column, fact=fact, against=number, out_of=rows)
         for (column, fact, _), number in zip(facts, against, strict=True)
     ]
-    return found + _units(table, policy.limits.max_rows, ask)
+    return found + _keys(table, ask) + _units(table, policy, ask) + _totals(table, policy, ask)
 
 
-def _units(table: Table, most: int | None, ask: Ask) -> list[Finding]:
-    """What is said about the rows of a unit, taken over the whole table: a group cannot hold more."""
-    unit = None if table.unit is None else table.column(table.unit)
-    if unit is None or not (table.unique or most):
-        return []
-    ((everyone, several, many),) = ask(probe.units(table, unit, most or 1))
+def _keys(table: Table, ask: Ask) -> list[Finding]:
+    """Columns of which no two rows are to share a value; missing values are nobody's key."""
     found = []
+    for column in table.columns:
+        if column.unique:
+            ((values, several),) = ask(probe.repeated(table, column))
+            found.append(
+                Finding(table=table.name, column=column.name, fact=Fact.KEY, against=int(several), out_of=int(values))
+            )
+    return found
+
+
+def _units(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
+    """What is said about the rows of a unit, taken over the whole table: a group cannot hold more."""
+    unit, most = None if table.unit is None else table.column(table.unit), policy.limits.max_rows
+    found = []
+    if table.path:
+        ((rows, lost),) = ask(probe.lost(table, policy.tables))
+        where = table.path[0].column
+        found.append(Finding(table=table.name, column=where, fact=Fact.UNIT, against=int(lost), out_of=int(rows)))
+    if unit is None or not (table.unique or most):
+        return found
+    ((everyone, several, many),) = ask(probe.units(table, policy.tables, most or 1))
     if table.unique:
         found.append(
             Finding(table=table.name, column=unit.name, fact=Fact.UNIQUE, against=int(several), out_of=int(everyone))
@@ -144,3 +171,12 @@ def _units(table: Table, most: int | None, ask: Ask) -> list[Finding]:
             Finding(table=table.name, column=unit.name, fact=Fact.ROWS, against=int(many), out_of=int(everyone))
         )
     return found
+
+
+def _totals(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
+    """Rows of a unit in all groups: those of the whole table, if a question leaves none out."""
+    unit, most = None if table.unit is None else table.column(table.unit), policy.limits.max_total_rows
+    if unit is None or most is None:
+        return []
+    ((everyone, _, many),) = ask(probe.units(table, policy.tables, most))
+    return [Finding(table=table.name, column=unit.name, fact=Fact.TOTAL, against=int(many), out_of=int(everyone))]

@@ -23,11 +23,18 @@ def place(policy: str | os.PathLike[str]) -> Path:
 
 
 def stamps(policy: Policy) -> dict[str, list[list[str | int]]]:
-    """The size and the time of the last change of each file of each table that is declared unique."""
+    """The size and the time of the last change of each file of each table with something declared unique.
+
+    Where rows find their unit in other tables, it is looked up in the files of these too.
+    """
     return {
-        table.name: [[path, (found := os.stat(path)).st_size, found.st_mtime_ns] for path in table.source.paths]
+        table.name: [
+            [path, (found := os.stat(path)).st_size, found.st_mtime_ns]
+            for name in (table.name, *(step.table for step in table.path))
+            for path in policy.tables[name].source.paths
+        ]
         for table in policy.tables.values()
-        if table.unique
+        if table.unique or any(column.unique for column in table.columns)
     }
 
 
@@ -38,6 +45,7 @@ def record(path: str | os.PathLike[str], report: Report, *, before: dict[str, li
         "fingerprint": report.fingerprint,
         "version": report.version,
         "unique": {table: before[table] for table in sorted(report.unique)},
+        "keys": [[table, column, before[table]] for table, column in sorted(report.keys)],
     }
     kept = place(path)
     fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
@@ -59,6 +67,11 @@ def with_enforced(policy: Policy, path: str | os.PathLike[str]) -> Policy:
         unique = frozenset(
             str(table) for table, files in content["unique"].items() if files and files == now.get(table)
         )
+        keys = frozenset(
+            (str(table), str(column))
+            for table, column, files in content.get("keys", [])
+            if files and files == now.get(table)
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return policy
-    return replace(policy, enforced=unique)
+    return replace(policy, enforced=unique, enforced_keys=keys)

@@ -1,8 +1,8 @@
 """The hash that stands for a policy in the canonical form of a question.
 
-Two policies share it if every question is read and bounded alike under both: the tables, whose rows they are, their
-columns in order, with kinds, bounds, steps and keys, what was enforced, and the limits on what a unit may add. Not part
-of it are
+Two policies share it if every question is read and bounded alike under both: the tables, whose rows they are (paths to
+the unit included), their columns in order, with kinds, bounds, steps and keys, what was enforced, and the limits on
+what a unit may add. Not part of it are
 
 - sources: a file that is moved or split holds the same rows. What the rows are is said by the version, which stands
   beside the fingerprint in every question;
@@ -42,10 +42,12 @@ def canonical(policy: "Policy") -> str:
         "limits": {
             "groups": limits.groups,
             "rows": limits.max_rows,
+            **({} if limits.max_total_rows is None else {"total rows": limits.max_total_rows}),
             "fanout": limits.max_fanout,
             **({} if limits.max_unit_rows == UNIT_ROWS else {"unit rows": limits.max_unit_rows}),
         },
         **({"enforced": sorted(policy.enforced)} if policy.enforced else {}),
+        **({"keys": sorted(map(list, policy.enforced_keys))} if policy.enforced_keys else {}),
         "tables": [_table(table) for table in sorted(policy.tables.values(), key=lambda table: table.name)],
     }
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -56,6 +58,7 @@ def _table(table: "Table") -> dict[str, Any]:
         "name": table.name,
         "unit": table.unit,
         "unique": table.unique,
+        **({"path": [[step.column, step.table, step.key] for step in table.path]} if table.path else {}),
         "columns": [_column(column) for column in table.columns],
     }
 
@@ -69,6 +72,7 @@ def _column(column: "Column") -> dict[str, Any]:
         "range": None if kind.low is None else list(kind.range),
         "bounds": None if column.bounds is None else [_ratio(end) for end in column.bounds],
         "step": None if column.step is None else _ratio(column.step),
+        **({"unique": True} if column.unique else {}),
         "keys": None if column.keys is None else [_value(key) for key in column.keys],
     }
 

@@ -4,7 +4,7 @@ It runs on the owner's own connection and has nothing to do with how questions a
 by the same rule: what is not of the declared type, or out of its range, is missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from hubbub.policy.kinds import Type
@@ -86,10 +86,38 @@ def statement(table: Table, conditions: Sequence[str]) -> str:
     return f"SELECT {', '.join(parts)} FROM {quoted(table.name)}"
 
 
-def units(table: Table, unit: Column, most: int) -> str:
+def owners(table: Table, tables: Mapping[str, Table], key: Column | None = None) -> str:
+    """For each row the key k, if there is one, and its unit u, found by the path of the table; missing if it is not."""
+    shown = "NULL" if key is None else value_of(key)
+    if not table.path:
+        unit = None if table.unit is None else table.column(table.unit)
+        owner = "NULL" if unit is None else value_of(unit)
+        return f"SELECT {shown} AS k, {owner} AS u FROM {quoted(table.name)}"
+    step, there = table.path[0], tables[table.path[0].table]
+    column, other = table.column(step.column), there.column(step.key)
+    assert column is not None
+    assert other is not None
+    rows = f"SELECT {shown} AS k, {value_of(column)} AS n FROM {quoted(table.name)}"
+    return f"SELECT r.k AS k, o.u AS u FROM ({rows}) AS r LEFT JOIN ({owners(there, tables, other)}) AS o ON r.n = o.k"
+
+
+def lost(table: Table, tables: Mapping[str, Table]) -> str:
+    """How many rows there are, and how many find no unit."""
+    return f"SELECT count(*), count(*) FILTER (WHERE u IS NULL) FROM ({owners(table, tables)})"
+
+
+def repeated(table: Table, column: Column) -> str:
+    """How many different values a column has, and how many of them more than once."""
+    value = value_of(column)
+    return (
+        "SELECT count(*), count(*) FILTER (WHERE n > 1) FROM "
+        f"(SELECT {value} AS v, count(*) AS n FROM {quoted(table.name)} WHERE {value} IS NOT NULL GROUP BY v)"
+    )
+
+
+def units(table: Table, tables: Mapping[str, Table], most: int) -> str:
     """How many units there are, how many have several rows, and how many more than ``most``."""
-    value = value_of(unit)
     return (
         f"SELECT count(*), count(*) FILTER (WHERE n > 1), count(*) FILTER (WHERE n > {most}) FROM "
-        f"(SELECT {value} AS u, count(*) AS n FROM {quoted(table.name)} WHERE {value} IS NOT NULL GROUP BY u)"
+        f"(SELECT u, count(*) AS n FROM ({owners(table, tables)}) WHERE u IS NOT NULL GROUP BY u)"
     )

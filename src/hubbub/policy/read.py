@@ -18,6 +18,7 @@ from hubbub.policy import declared
 from hubbub.policy.build import Schema, single_table
 from hubbub.policy.decimals import exact
 from hubbub.policy.lines import Lines
+from hubbub.policy.paths import Step, followed, through
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
@@ -29,11 +30,12 @@ TOP = ("version", "ledger", "budget", "limits", "tables")
 BUDGET = ("account", "epsilon", "delta", "neighbors")
 LIMITS = tuple(field.name for field in fields(Limits))
 TABLE = ("path", "format", "table", "unit", "public", "unique", "columns")
-COLUMN = ("type", "nullable", "bounds", "grid", "keys", "missing_key")
+COLUMN = ("type", "nullable", "unique", "bounds", "grid", "keys", "missing_key")
+PATH = ("through", "to", "key")
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(
         ("foreign_key", "foreign_keys", "references", "through", "via", "unit_path"),
-        "A path of foreign keys to the unit is not supported yet. Store the unit's column in the table, and name it.",
+        'A path to the unit is said so: unit = { through = "column", to = "table" }.',
     ),
     "account": "A table has no account of its own: whatever is learnt about the same units is charged to one. "
     "Declare it in [budget].",
@@ -85,6 +87,9 @@ class _Reader:
         with self._at("limits"):
             limit = Limits(**limits)
         made = {name: self._table(name, self._section(tables, name, TABLE, "tables")) for name in tables}
+        for name in made:
+            with self._at("tables", name):
+                followed(made, name)
         with self._at():
             return Policy(
                 account=account,
@@ -116,6 +121,8 @@ class _Reader:
         return written if "://" in written else os.path.abspath(self._file.parent / written)
 
     def _table(self, name: str, content: Mapping[str, Any]) -> Table:
+        if isinstance(content.get("unit"), dict):
+            self._only(content["unit"], PATH, "tables", name, "unit")
         with self._at("tables", name):
             unit = self._unit(name, content)
             source = self._source(name, content)
@@ -141,14 +148,13 @@ class _Reader:
                 types=_each(facts, "type"),
                 nullable=_each(facts, "nullable"),
                 grids=_each(facts, "grid"),
+                uniques=_each(facts, "unique"),
             )
 
-    def _unit(self, name: str, content: Mapping[str, Any]) -> str | None:
+    def _unit(self, name: str, content: Mapping[str, Any]) -> str | Step | None:
         public, unit = content.get("public", False), content.get("unit")
         if not isinstance(public, bool):
             raise ParameterError("public", "true or false", public)
-        if isinstance(unit, dict):
-            raise PolicyError(_REFUSED["via"], name="unit")
         if isinstance(unit, list):
             raise PolicyError(
                 f"Rows of table {name} would be about several units, and one is protected. Name one column.",
@@ -162,9 +168,20 @@ class _Reader:
                 "if its rows may be shown to anybody.",
                 name="public",
             )
+        if isinstance(unit, dict):
+            return self._path(name, unit)
         if unit is not None and not isinstance(unit, str):
             raise ParameterError(f"unit of table {name}", "the name of one column", unit)
         return unit
+
+    def _path(self, name: str, content: Mapping[str, Any]) -> Step:
+        if not {"through", "to"} <= content.keys() or not all(isinstance(one, str) for one in content.values()):
+            raise PolicyError(
+                f"The unit of table {name} is a column, or a path to it: "
+                'unit = { through = "column", to = "table" }, with key = "column" if the key has another name.',
+                name="unit",
+            )
+        return through(content["through"], to=content["to"], key=content.get("key"))
 
     def _source(self, name: str, content: Mapping[str, Any]) -> Source:
         if "path" not in content:

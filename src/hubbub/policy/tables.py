@@ -18,6 +18,7 @@ from hubbub.policy import declared
 from hubbub.policy.fingerprint import fingerprint
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import INT128, Kind, Type
+from hubbub.policy.paths import UNKNOWN, Step, checked_step, followed, is_key
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 
@@ -39,6 +40,8 @@ class Column:
     """The step to which they are rounded then; None: 1 for integers, a fine power of two for reals."""
     keys: tuple[Value, ...] | None = None
     """The public values that groups by this column may show."""
+    unique: bool = False
+    """Whether no two rows are said to share a value. Nothing may rest on it until the owner's check saw it hold."""
 
     def __post_init__(self) -> None:
         declared.name("name of a column", self.name)
@@ -46,6 +49,8 @@ class Column:
             raise ParameterError(f"type of column {self.name}", "a Kind", self.kind)
         if self.kind.type is Type.INTEGER and not INT128[0] <= self.kind.range[0] <= self.kind.range[1] <= INT128[1]:
             raise ParameterError(f"type of column {self.name}", "an integer of at most 128 bits", self.kind)
+        if not isinstance(self.unique, bool):
+            raise ParameterError(f"unique of column {self.name}", "true or false", self.unique)
         if self.bounds is not None:
             object.__setattr__(self, "bounds", declared.bounds(self.name, self.kind, self.bounds))
         if self.grid is not None:
@@ -107,11 +112,16 @@ class Table:
     source: Source
     columns: tuple[Column, ...]
     unit: str | None
-    """The column that names the unit."""
+    """The column that names the unit: one of the table, or the one that its path ends at."""
     unique: bool = False
     """Whether each unit is said to have at most one row. Nothing may rest on it until the owner's check saw it hold."""
     unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Columns of the source that no question may use, each with a sentence that says why."""
+    through: Step | None = None
+    """In place of a unit: how a row finds it. A policy follows it, and fills in what is below (policy.paths)."""
+    path: tuple[Step, ...] = ()
+    owner: Column | None = None
+    """The unit's column at the end of the path: it is not among the columns."""
 
     def __post_init__(self) -> None:
         declared.name("name of a table", self.name)
@@ -121,10 +131,13 @@ class Table:
             raise ParameterError(f"columns of table {self.name}", "at least one Column", self.columns)
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "unusable", dict(self.unusable))
+        if self.through is not None:
+            object.__setattr__(self, "through", checked_step(self, self.through))
+            object.__setattr__(self, "unit", self.unit if self.path else UNKNOWN)
         alone([*(column.name for column in self.columns), *self.unusable], f"columns of table {self.name}")
         if not isinstance(self.unique, bool) or (self.unique and self.unit is None):
             raise ParameterError(f"unique of table {self.name}", "true or false, and false without a unit", self.unique)
-        if self.unit is not None:
+        if self.unit is not None and self.through is None:
             object.__setattr__(self, "unit", self._checked_unit(self.unit))
 
     def _checked_unit(self, unit: object) -> str:
@@ -135,7 +148,7 @@ class Table:
         if column is None:
             raise PolicyError(
                 f"Table {self.name} has no usable column {unit} to name the unit. "
-                + (self.why_not(unit) or "Name one of its own columns; paths over other tables are not supported yet."),
+                + (self.why_not(unit) or "Name one of its own columns, or a path to it in another table."),
                 name=where,
             )
         if column.kind.type in {Type.REAL, Type.TIMESTAMP}:
@@ -148,7 +161,12 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """A column by its name, whatever its case."""
-        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+        return next((column for column in self.shown if column.name.lower() == name.lower()), None)
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """What a question can use: its own columns, and that of the unit."""
+        return self.columns if self.owner is None else (*self.columns, self.owner)
 
     def why_not(self, name: str) -> str | None:
         """Why a column that the source has cannot be used; None if there is no such column."""
@@ -163,6 +181,8 @@ class Limits:
     """Groups of one grouping in which a unit counts; None where it was not declared."""
     max_rows: int | None = None
     """Rows of a unit that count in one group; None where it was not declared."""
+    max_total_rows: int | None = None
+    """Rows of a unit that count in all groups of one grouping together; None where it was not declared."""
     max_cells: int = 1_000_000
     """Groups that one question may have."""
     max_fanout: int = 1000
@@ -177,9 +197,10 @@ class Limits:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_groups", "max_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"):
+        optional = ("max_groups", "max_rows", "max_total_rows", "threads")
+        for name in (*optional, "max_cells", "max_fanout", "max_unit_rows"):
             value = getattr(self, name)
-            if value is not None or name not in {"max_groups", "max_rows", "threads"}:
+            if value is not None or name not in optional:
                 object.__setattr__(self, name, whole(name, value, least=1, most=1 << 40))
         if not isinstance(self.buy, bool):
             raise ParameterError("buy", "true or false", self.buy)
@@ -191,6 +212,11 @@ class Limits:
     def groups(self) -> int:
         """In how many groups a unit counts: one, where nobody said or bought more."""
         return self.max_groups or 1
+
+    @property
+    def rows(self) -> int | None:
+        """With how many rows a unit counts in a group: no more than in all of them."""
+        return self.max_rows and min(self.max_rows, self.max_total_rows or self.max_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +233,8 @@ class Policy:
     """Where the ledger lies, if it was said: an absolute path or the URL of a database."""
     enforced: frozenset[str] = frozenset()
     """Tables of which the owner's check has seen, for this version of the data, that a unit has at most one row."""
+    enforced_keys: frozenset[tuple[str, str]] = frozenset()
+    """Tables, each with a column of which the check has seen that no two rows share a value."""
 
     def __post_init__(self) -> None:
         declared.name("account", self.account)
@@ -222,9 +250,16 @@ class Policy:
         if any(name != table.name for name, table in self.tables.items()):
             raise ParameterError("tables", "under their own names", list(self.tables))
         alone(list(self.tables), "tables")
-        object.__setattr__(self, "tables", dict(self.tables))
+        object.__setattr__(self, "tables", {name: followed(self.tables, name) for name in self.tables})
         if not self.enforced <= {name for name, table in self.tables.items() if table.unique}:
             raise ParameterError("enforced", "names of tables that are declared unique", sorted(self.enforced))
+        if not all(name in self.tables and is_key(self.tables[name], key) for name, key in self.enforced_keys):
+            raise ParameterError("enforced_keys", "columns that are declared unique", sorted(self.enforced_keys))
+
+    def has_key(self, table: str, column: str) -> bool:
+        """Whether the check has seen that no two rows of a table share a value of a column."""
+        alone_a_unit = table in self.enforced and self.tables[table].unit == column and not self.tables[table].path
+        return (table, column) in self.enforced_keys or alone_a_unit
 
     @property
     def fingerprint(self) -> str:

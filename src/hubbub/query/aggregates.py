@@ -1,14 +1,21 @@
 """Aggregates for questions that are written in Python, under the names that data frames use."""
 
+import math
 from collections.abc import Sequence
 
 from hubbub.errors import ParameterError
+from hubbub.query.clauses import PER_GROUP, PER_ROW
 from hubbub.query.terms import Operand, Term, bracketed, col
 
+Bounds = tuple[float, float]
+"""A low and a high number."""
 
-def count(value: Operand | None = None) -> Term:
-    """Rows; with a value, the rows where it is not missing."""
-    return Term("count(*)" if value is None else f"count({_value(value)})")
+
+def count(value: Operand | None = None, *, most: int | None = None) -> Term:
+    """Rows; with a value, the rows where it is not missing. Of one unit at most so many in a group, if you say so."""
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise ParameterError("most", "a whole number from 1 on", most)
+    return _bounded("count", "*" if value is None else _value(value), None if most is None else (0, most), None)
 
 
 def count_distinct(value: Operand) -> Term:
@@ -16,14 +23,14 @@ def count_distinct(value: Operand) -> Term:
     return Term(f"count(DISTINCT {_value(value)})")
 
 
-def sum(value: Operand) -> Term:
-    """The sum of the values."""
-    return Term(f"sum({_value(value)})")
+def sum(value: Operand, *, per_group: Bounds | None = None, per_row: Bounds | None = None) -> Term:
+    """The sum of the values; what a unit adds to a group, or each value, is clamped to bounds that you give."""
+    return _bounded("sum", _value(value), per_group, per_row)
 
 
-def mean(value: Operand) -> Term:
-    """The average."""
-    return Term(f"avg({_value(value)})")
+def mean(value: Operand, *, per_group: Bounds | None = None, per_row: Bounds | None = None) -> Term:
+    """The average; with bounds for a group, that of the units' own averages, each clamped to them."""
+    return _bounded("avg", _value(value), per_group, per_row)
 
 
 def variance(value: Operand) -> Term:
@@ -60,6 +67,24 @@ def quantile(value: Operand, q: float | Sequence[float]) -> Term:
     return Term(f"quantile_cont({_value(value)}, {listed})")
 
 
+def top(value: Operand, k: int) -> Term:
+    """The most frequent of public values, in a noisy order: a list in each cell."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ParameterError("k", "a whole number from 1 on", k)
+    return Term(f"approx_top_k({_value(value)}, {k})")
+
+
+def histogram(value: Operand, edges: Sequence[float] | None = None) -> Term:
+    """How often each public value is there, or how many numbers lie up to each edge and above the one before: a
+    mapping in each cell."""
+    if edges is None:
+        return Term(f"histogram({_value(value)})")
+    listed = list(edges)
+    if not listed or not all(isinstance(one, int | float) and math.isfinite(one) for one in listed):
+        raise ParameterError("edges", "a list of numbers", edges)
+    return Term(f"histogram({_value(value)}, [{', '.join(map(bracketed, listed))}])")
+
+
 def covariance(one: Operand, other: Operand) -> Term:
     """The covariance of a sample."""
     return Term(f"covar_samp({_value(one)}, {_value(other)})")
@@ -68,6 +93,17 @@ def covariance(one: Operand, other: Operand) -> Term:
 def correlation(one: Operand, other: Operand) -> Term:
     """The correlation."""
     return Term(f"corr({_value(one)}, {_value(other)})")
+
+
+def _bounded(function: str, value: str, per_group: Bounds | None, per_row: Bounds | None) -> Term:
+    said = [value]
+    for name, bounds in ((PER_GROUP, per_group), (PER_ROW, per_row)):
+        if bounds is None:
+            continue
+        if len(bounds) != 2 or not all(isinstance(one, int | float) and math.isfinite(one) for one in bounds):
+            raise ParameterError("bounds", "a low and a high number", bounds)
+        said.append(f"{name} => ({bracketed(bounds[0])}, {bracketed(bounds[1])})")
+    return Term(f"{function}({', '.join(said)})")
 
 
 def _value(value: Operand) -> str:

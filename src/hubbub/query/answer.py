@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from hubbub.errors import HubbubError
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.policy.kinds import Type
-from hubbub.query.columns import shown, to_arrow, to_pandas, to_polars
+from hubbub.query.columns import PLAIN, Nesting, shown, to_arrow, to_pandas, to_polars
 from hubbub.query.combine import CONFIDENCE, Number, combined
 from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.plan import Plan
-from hubbub.query.question import CHOSEN, Order, absent_name, key_name, noisy_name
+from hubbub.query.question import CHOSEN, NESTED, Aggregation, Order, absent_name, key_name, noisy_name
 from hubbub.query.selection import cells_of
 from hubbub.query.stored import Drawn
 
@@ -43,7 +43,7 @@ class Answer:
     def to_dicts(self) -> list[dict[str, Cell]]:
         """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
         parts = self._parts()
-        return [{name: cells[place] for name, _, cells in parts} for place in range(len(self.rows))]
+        return [{name: cells[place] for name, _, cells, _ in parts} for place in range(len(self.rows))]
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame (needs pandas)."""
@@ -57,15 +57,26 @@ class Answer:
         """A pyarrow Table (needs pyarrow)."""
         return to_arrow([shown(*part) for part in self._parts()])
 
-    def _parts(self) -> list[tuple[str, Type, tuple[Cell, ...]]]:
-        """The columns with those of the intervals: name, type and cells."""
+    def nesting(self, place: int) -> Nesting:
+        """Whether a column holds plain values, lists of them, or mappings from bins to them."""
+        shows = _shows(self.plan, place)
+        asked = None if shows is None else self.plan.question.asked[shows]
+        if asked is None or asked.function not in NESTED or asked.argument is None:
+            return PLAIN
+        if asked.function is Aggregation.TOP:
+            return Nesting(lists=True)
+        return Nesting(keys=Type.REAL if asked.edges else asked.argument.kind.type)
+
+    def _parts(self) -> list[tuple[str, Type, tuple[Cell, ...], Nesting]]:
+        """The columns with those of the intervals: name, type, cells and how these are nested."""
         found = []
         for place, (name, output) in enumerate(zip(self.columns, self.plan.question.outputs, strict=True)):
             tables = {name: self.rows}
             if _interval_of(self.plan, place) is not None:
                 tables |= {f"{name}_low": self.lows, f"{name}_high": self.highs}
             for called, cells in tables.items():
-                found.append((called, output.expression.kind.type, tuple(row[place] for row in cells)))
+                column = tuple(row[place] for row in cells)
+                found.append((called, output.expression.kind.type, column, self.nesting(place)))
         return found
 
     def plot(self, **options: Any) -> Any:
@@ -166,10 +177,15 @@ def _rows(plan: Plan, drawn: Sequence[Drawn]) -> Iterator[tuple[dict[str, Cell],
 def _interval_of(plan: Plan, place: int) -> int | None:
     """Which aggregate an output shows as it is; expressions over noisy numbers have no interval of their own, and
     values that are chosen have none at all."""
+    shows = _shows(plan, place)
+    return None if shows is None or plan.question.asked[shows].function in CHOSEN else shows
+
+
+def _shows(plan: Plan, place: int) -> int | None:
+    """The aggregate that an output shows as it is, if it does."""
     expression = plan.question.outputs[place].expression
     if isinstance(expression, Column) and expression.name.startswith("noisy "):
-        shown = int(expression.name.removeprefix("noisy "))
-        return None if plan.question.asked[shown].function in CHOSEN else shown
+        return int(expression.name.removeprefix("noisy "))
     return None
 
 

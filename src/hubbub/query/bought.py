@@ -54,14 +54,14 @@ from hubbub.query.ops import (
 )
 from hubbub.query.plan import one_row_a_unit
 from hubbub.query.prune import pruned
-from hubbub.query.question import COUNTS, Aggregation, Question
+from hubbub.query.question import COUNTS, LISTED, Aggregation, Question
 from hubbub.query.scalars import as_real
 from hubbub.query.shape import private, shape
 
 _SHARE, _MORE, _MOST = Fraction(1, 5), Fraction(1, 20), Fraction(2, 5)
 """Of a question's ε for the first fact that it lacks, for each further one, and for all together at most. Bounds get
 twice as much of it as limits: values go further than counts."""
-_FORMAT = 1
+_FORMAT = 2
 _VALUE = "value"
 _MOST_LISTED = 256
 _MOST_ROWS = integer(1, 1 << 40, nullable=False)
@@ -71,8 +71,10 @@ def _tens(series: Sequence[Fraction | int], low: int, high: int) -> tuple[Fracti
     return tuple(one * Fraction(10) ** ten for ten in range(low, high) for one in series)
 
 
-_REALS = _tens((1, 2, 5), -6, 13)
-_WHOLE = (*map(Fraction, (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 50)), *_tens((1, 2, 5), 2, 13))
+_ROUND = (1, Fraction(6, 5), Fraction(3, 2), 2, Fraction(5, 2), 3, 4, 5, 6, 8)
+"""Ten to a decade: a bound that is off by one bin costs a quarter, and not twice as much."""
+_REALS = _tens(_ROUND, -6, 13)
+_WHOLE = (*map(Fraction, (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80)), *_tens(_ROUND, 2, 13))
 _LIMITS = (*map(Fraction, (1, 2, 3, 4, 5, 6, 7, 8, 9)), *_tens((1, Fraction(3, 2), 2, 3, 5, 7), 1, 6), Fraction(10**6))
 
 
@@ -155,15 +157,22 @@ class Wanted:
     def read(self, noisy: Sequence[int], *, epsilon: Fraction, rest: Fraction, neighbors: Neighbors) -> Any:
         """What the noisy counts say: bounds, each a bin's edge, around 0; or a limit."""
         noise, many = epsilon / self.mechanism(epsilon, neighbors).sensitivity, len(self.edges)
+
+        def end(counts: Sequence[int], beside: Fraction | None = None) -> Fraction | None:
+            step = 0 if self.edges[0] < 1 else 1
+            place = outermost(counts, self.edges, noise=noise, rest=rest, step=step, beside=beside)
+            return None if place is None else self.edges[place]
+
         if not self._signed:
-            place = outermost(noisy, self.edges, noise=noise, rest=rest)
-            return 1 if place is None else int(self.edges[place])
-        above = outermost(noisy[many + 1 :], self.edges, noise=noise, rest=rest)
-        under = outermost(noisy[:many][::-1], self.edges, noise=noise, rest=rest)
-        if above is None and under is None:
+            return int(end(noisy) or 1)
+        sides = {-1: noisy[:many][::-1], 1: noisy[many + 1 :]}
+        plainer = max(sides, key=lambda sign: max(sides[sign]))
+        first = end(sides[plainer])
+        other = end(sides[-plainer], first)
+        if first is None and other is None:
             return ["0", "1"]
-        ends = [Fraction(0) if one is None else self.edges[one] for one in (under, above)]
-        return [str(-ends[0]), str(ends[1])]
+        under, above = (first, other) if plainer < 0 else (other, first)
+        return [str(-(under or Fraction(0))), str(above or Fraction(0))]
 
     @property
     def anything(self) -> Any:
@@ -197,7 +206,7 @@ def lacking(question: Question, policy: Policy) -> tuple[Wanted, ...]:
         return tuple(found)
     relation = _listed(question)
     keys = tuple((f"key {place}", group.expression) for place, group in enumerate(question.groups))
-    counts = any(one.function is not Aggregation.UNITS for one in question.asked)
+    counts = any(one.function is not Aggregation.UNITS and one.per_group is None for one in question.asked)
     if counts and policy.limits.max_rows is None:
         by = () if question.sets else keys
         found.append(_limit(Lacking.ROWS, Reduce(input=relation, keys=by, columns=(_many(_VALUE),))))
@@ -239,7 +248,7 @@ def _bounds(question: Question, policy: Policy) -> list[Wanted]:
 
     found: dict[Relation, Wanted] = {}
     for asked in question.asked:
-        if asked.function in COUNTS or asked.function is Aggregation.MODE:
+        if asked.function in COUNTS | LISTED or asked.per_group or asked.per_row:
             continue
         for argument in asked.arguments:
             known = interval_of(argument, declared) is not None or not columns_of(argument)

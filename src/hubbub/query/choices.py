@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import TooHeavy
-from hubbub.mechanisms import Exponential, Extreme, Mechanism, PerGroup, Quantile, Quantiles
+from hubbub.mechanisms import Exponential, Extreme, Mechanism, PerGroup, Quantile, Quantiles, TopK
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.grid import ceil_log2, finest, outward, power
 from hubbub.policy.kinds import Type
@@ -53,6 +53,13 @@ class Wanted(StrEnum):
     LEAST = "least"
     MOST = "most"
     MODE = "mode"
+    TOP = "top"
+    COUNTS = "counts"
+    """Nothing is chosen: all counts are shown, with noise (query.tops)."""
+
+
+_COUNTED = frozenset({Wanted.MODE, Wanted.TOP, Wanted.COUNTS})
+"""What looks at counts of candidates, not at ranks of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +74,20 @@ class Choice:
     """The last step."""
     rows: int
     """Of one unit in one group."""
+    best: int = 1
+    """Of a top-k, the k."""
 
     @property
     def many(self) -> int:
         """How many numbers it gives for each group."""
-        return max(1, len(self.levels))
+        return self.top + 1 if self.wanted is Wanted.COUNTS else max(self.best, len(self.levels))
 
-    def value(self, bins: Sequence[Bins]) -> tuple[Any, ...]:
-        """What the mechanism is asked of: for each group its steps, or a count for each candidate."""
-        if self.wanted is not Wanted.MODE:
+    def value(self, bins: Sequence[Bins]) -> Any:
+        """What the mechanism is asked of: for each group its steps, or a count for each candidate; or all counts."""
+        if self.wanted not in _COUNTED:
             return tuple(bins)
-        return tuple(_scores(one, self.top) for one in bins)
+        scores = tuple(_scores(one, self.top) for one in bins)
+        return np.concatenate(scores) if self.wanted is Wanted.COUNTS else scores
 
 
 def _scores(bins: Bins, top: int) -> Any:
@@ -98,8 +108,13 @@ class Choosing:
     @property
     def sensitivity(self) -> Sensitivity:
         """What one unit can do to what the choice is made of."""
-        if self.choice.wanted is not Wanted.MODE:
-            return Sensitivity(l0=self.groups, rows=self.choice.rows)
+        rows = self.choice.rows
+        if self.choice.wanted is Wanted.COUNTS:
+            touched = self.groups * min(rows, self.choice.top + 1)
+            together = Fraction(self.groups * rows)
+            return Sensitivity(l0=touched, l1=together, l2_squared=together * rows, linf=Fraction(rows))
+        if self.choice.wanted not in _COUNTED:
+            return Sensitivity(l0=self.groups, rows=rows)
         return Sensitivity(l0=self.groups, linf=Fraction(self.choice.rows), monotone=self._monotone)
 
     @property
@@ -112,14 +127,17 @@ class Choosing:
 
     def zcdp(self, rho: Fraction) -> Mechanism:
         """For this ρ: a range of ε costs ε²/8 in each group, or 1/k of it if it is spent in k equal parts."""
-        parts = len(self.choice.levels).bit_length() or 1
+        parts = len(self.choice.levels).bit_length() or self.choice.best
         return PerGroup(mechanism=self._in_one(_root_rounded_down(8 * rho * parts / self.groups)), groups=self.groups)
 
     def _in_one(self, epsilon: Fraction) -> Mechanism:
         choice = self.choice
+        moved = Fraction(choice.rows)
         if choice.wanted is Wanted.MODE:
-            return Exponential(
-                epsilon=epsilon, sensitivity=Fraction(choice.rows), monotone=self._monotone, neighbors=self.neighbors
+            return Exponential(epsilon=epsilon, sensitivity=moved, monotone=self._monotone, neighbors=self.neighbors)
+        if choice.wanted is Wanted.TOP:
+            return TopK(
+                epsilon=epsilon, sensitivity=moved, monotone=self._monotone, neighbors=self.neighbors, k=choice.best
             )
         ends, step = (Fraction(0), Fraction(choice.top)), Fraction(1)
         if choice.wanted is not Wanted.QUANTILES:
@@ -151,7 +169,7 @@ def error_of(mechanism: Mechanism, choice: Choice, beta: float) -> float:
     """By how many rows the rank, or the count of a mode, may be off in one group."""
     assert isinstance(mechanism, PerGroup)
     inner = mechanism.mechanism
-    if isinstance(inner, Exponential):
+    if isinstance(inner, Exponential | TopK):
         return inner.error(beta=beta, candidates=choice.top + 1)
     return inner.error(beta=beta)
 

@@ -5,7 +5,7 @@ numbers. Only whole numbers beyond 64 bits need another type than the others.
 """
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +17,37 @@ _WIDE = 10**38
 
 
 @dataclass(frozen=True, slots=True)
+class Nesting:
+    """What a cell holds: one value, a list of them, or a mapping to them from keys of another type."""
+
+    lists: bool = False
+    keys: Type | None = None
+
+
+PLAIN = Nesting()
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """One column: its values, and what they are."""
 
     name: str
     type: Type
     values: tuple[Any, ...]
+    nesting: Nesting = PLAIN
 
     @property
     def wide(self) -> bool:
         """Whether it holds whole numbers beyond 64 bits."""
-        whole = self.type is Type.INTEGER
+        whole = self.type is Type.INTEGER and self.nesting == PLAIN
         return whole and not all(INT64[0] <= value <= INT64[1] for value in self.values if value is not None)
 
 
-def shown(name: str, type_: Type, values: Iterable[Any]) -> Shown:
+def shown(name: str, type_: Type, values: Iterable[Any], nesting: Nesting = PLAIN) -> Shown:
     """A column whose values are of its type: a sum of reals may have come out whole."""
     found = tuple(values)
+    if nesting != PLAIN:
+        return Shown(name, type_, found, nesting)
     known = [value for value in found if value is not None]
     if type_ is Type.INTEGER and not all(isinstance(value, int) and abs(value) < _WIDE for value in known):
         type_ = Type.REAL
@@ -53,11 +67,12 @@ def to_pandas(columns: Sequence[Shown]) -> Any:
         Type.DATE: "datetime64[s]",
         Type.TIMESTAMP: "datetime64[us]",
     }
-    made = {
-        column.name: pandas.Series(list(column.values), dtype="object" if column.wide else types[column.type])
-        for column in columns
-    }
-    return pandas.DataFrame(made)
+
+    def made(column: Shown) -> Any:
+        plain = column.nesting == PLAIN and not column.wide
+        return pandas.Series(list(column.values), dtype=types[column.type] if plain else "object")
+
+    return pandas.DataFrame({column.name: made(column) for column in columns})
 
 
 def to_polars(columns: Sequence[Shown]) -> Any:
@@ -71,14 +86,16 @@ def to_polars(columns: Sequence[Shown]) -> Any:
         Type.DATE: polars.Date,
         Type.TIMESTAMP: polars.Datetime("us"),
     }
-    return polars.DataFrame(
-        [
-            polars.Series(
-                column.name, list(column.values), dtype=polars.Decimal(38, 0) if column.wide else types[column.type]
-            )
-            for column in columns
-        ]
-    )
+
+    def made(column: Shown) -> Any:
+        own, nesting = polars.Decimal(38, 0) if column.wide else types[column.type], column.nesting
+        if nesting.keys is not None:
+            pairs = polars.List(polars.Struct({"key": types[nesting.keys], "value": own}))
+            listed = [None if one is None else _pairs(one, nesting.keys) for one in column.values]
+            return polars.Series(column.name, listed, dtype=pairs)
+        return polars.Series(column.name, list(column.values), dtype=polars.List(own) if nesting.lists else own)
+
+    return polars.DataFrame([made(column) for column in columns])
 
 
 def to_arrow(columns: Sequence[Shown]) -> Any:
@@ -92,11 +109,20 @@ def to_arrow(columns: Sequence[Shown]) -> Any:
         Type.DATE: pyarrow.date32(),
         Type.TIMESTAMP: pyarrow.timestamp("us"),
     }
-    made = {
-        column.name: pyarrow.array(column.values, pyarrow.decimal128(38, 0) if column.wide else types[column.type])
-        for column in columns
-    }
-    return pyarrow.table(made)
+
+    def made(column: Shown) -> Any:
+        own, nesting = pyarrow.decimal128(38, 0) if column.wide else types[column.type], column.nesting
+        if nesting.keys is not None:
+            pairs = [[tuple(pair.values()) for pair in _pairs(one, nesting.keys)] for one in column.values]
+            return pyarrow.array(pairs, pyarrow.map_(types[nesting.keys], own))
+        return pyarrow.array(column.values, pyarrow.list_(own) if nesting.lists else own)
+
+    return pyarrow.table({column.name: made(column) for column in columns})
+
+
+def _pairs(mapping: Mapping[Any, Any], keys: Type) -> list[dict[str, Any]]:
+    """A mapping as data frames hold it: keys of one type, in order."""
+    return [{"key": float(key) if keys is Type.REAL else key, "value": value} for key, value in mapping.items()]
 
 
 def _package(name: str, extra: str) -> Any:

@@ -7,25 +7,31 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from hubbub.policy.kinds import Type
+from hubbub.query.choices import Wanted
 from hubbub.query.expression import Value
 from hubbub.query.moments import Side as _Side
 from hubbub.query.moments import Sums, paired
 from hubbub.query.plan import Part, Plan
-from hubbub.query.question import CHOSEN, COUNTS, PAIRED, Aggregation, Asked
+from hubbub.query.question import COUNTS, NESTED, PAIRED, Aggregation, Asked
 from hubbub.query.selection import interval, spread
+from hubbub.query.tops import shown
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A noisy number, or a value that was chosen, and where the exact one lies; None where nothing can be said."""
+    """A noisy number, or a value that was chosen, and where the exact one lies; None where nothing can be said.
 
-    value: Value
-    low: int | float | None = None
-    high: int | float | None = None
+    A list of values, or a mapping from bins to noisy numbers, is one too; its interval is a mapping like it.
+    """
+
+    value: Any
+    low: Any = None
+    high: Any = None
 
 
 def combined(
@@ -35,8 +41,8 @@ def combined(
     tallies = noisy[: len(plan.aggregate.tallies)]
     return [
         [
-            _chosen(plan, asked, part, noisy, cell)
-            if asked.function in CHOSEN
+            _chosen(plan, asked, part, noisy, cell, confidence)
+            if part.choice is not None
             else _number(plan, asked.function, part, [steps[cell] for steps in tallies], confidence)
             for asked, part in zip(plan.question.asked, plan.parts, strict=True)
         ]
@@ -51,11 +57,23 @@ def margin(plan: Plan, place: int, beta: float) -> Fraction:
     return Fraction(error) * plan.aggregate.tallies[place].grid
 
 
-def _chosen(plan: Plan, asked: Asked, part: Part, noisy: Sequence[Sequence[int]], cell: int) -> Number:
+def counts_margin(plan: Plan, choice: int, beta: float) -> int:
+    """How far each count of a histogram may be off; 0 where nothing was counted but chosen."""
+    if plan.choices[choice].wanted is not Wanted.COUNTS:
+        return 0
+    return math.ceil(plan.mechanisms[len(plan.aggregate.tallies) + choice].error(beta=beta))
+
+
+def _chosen(  # noqa: PLR0917
+    plan: Plan, asked: Asked, part: Part, noisy: Sequence[Sequence[int]], cell: int, confidence: float
+) -> Number:
     """A value out of the step that was chosen. Its error is one of ranks, so there is no interval of values."""
     assert part.choice is not None
-    choice = plan.choices[part.choice]
-    step = noisy[len(plan.aggregate.tallies) + part.choice][cell * choice.many + part.level]
+    choice, place = plan.choices[part.choice], len(plan.aggregate.tallies) + part.choice
+    drawn = noisy[place][cell * choice.many : (cell + 1) * choice.many]
+    if asked.function in NESTED:
+        return Number(*shown(asked, drawn, counts_margin(plan, part.choice, 1 - confidence)))
+    step = drawn[part.level]
     if asked.function is Aggregation.MODE:
         return Number(asked.values[step])
     wanted = plan.aggregate.histograms[choice.histogram]

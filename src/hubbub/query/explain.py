@@ -10,8 +10,9 @@ from typing import Any
 from hubbub.ledger.terms import Statement
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
 from hubbub.query.bought import Wanted
+from hubbub.query.choices import Wanted as Among
 from hubbub.query.choices import error_of
-from hubbub.query.combine import CONFIDENCE, margin
+from hubbub.query.combine import CONFIDENCE, counts_margin, margin
 from hubbub.query.ops import (
     Cap,
     Filter,
@@ -55,6 +56,7 @@ class Explanation:
             "delta": float(plan.delta),
             "groups": plan.cells,
             "groups_per_unit": plan.aggregate.most_groups,
+            "rows_over_groups": [] if self.unknown else [_together(one) for one in _shared_out(plan)],
             "one_row_a_unit": plan.aggregate.single,
             "rows": _steps(plan.question.relation),
             "keys": [_keys(one) for one in plan.sets or (plan,) if one.selection is not None],
@@ -89,6 +91,7 @@ class Explanation:
             + (", with one row each, as the owner's check has seen" if told["one_row_a_unit"] else ""),
         ]
         lines += [f"rows        {clean(step)}" for step in told["rows"]]
+        lines += [f"counted     {clean(one['sentence'])}" for one in told["rows_over_groups"]]
         lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
         lines += [f"bought      {clean(one['what'])}: {clean(_told(one['value']))}" for one in told["bought"]]
         lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
@@ -114,6 +117,24 @@ def _where(told: dict[str, Any]) -> str:
     if told["keys"]:
         return f"in at most {most} groups" + (f", {groups} for each key that is shown" if told["groups"] > 1 else "")
     return f"in at most {most} of {groups} groups"
+
+
+def _shared_out(plan: Plan) -> list[Plan]:
+    return [one for one in plan.sets or (plan,) if one.aggregate.together is not None]
+
+
+def _together(plan: Plan) -> dict[str, Any]:
+    """With how many rows a unit counts over all groups, where that is said."""
+    together, groups = plan.aggregate.together, plan.aggregate.most_groups
+    assert together is not None
+    names = [group.name for group in plan.question.groups]
+    return {
+        "by": names,
+        "rows": together.total,
+        "groups": groups,
+        "sentence": f"a unit counts with at most {together.total:,} rows over at most {groups:,} groups"
+        + f" by {', '.join(names)}",
+    }
 
 
 def _keys(plan: Plan) -> dict[str, Any]:
@@ -152,14 +173,19 @@ def _column(plan: Plan, place: int) -> dict[str, Any]:
         needed = ", ".join(f"± {_short(margin(plan, one, (1 - CONFIDENCE) / len(used)))}" for one in used)
         sentence = f"from {len(used)} noisy sums ({needed}), {mechanisms[0]}; its own interval follows from them"
         expected = None
-    bounds = None if part.bounds is None else [float(end) for end in part.bounds]
+    bounds, each = (None if ends is None else [float(end) for end in ends] for ends in (part.bounds, part.each))
+    sentence += f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds and part.each != part.bounds else ""
+    if each:
+        whose = "a unit's own average" if asked.function is Aggregation.AVG else "what a unit adds to a group"
+        sentence += f"; {whose} clamped to {each[0]:g} … {each[1]:g}"
     return {
         "text": asked.text,
         "mechanism": mechanisms[0],
         "margin": expected,
         "bounds": bounds,
-        "rows_per_group": 1 if plan.aggregate.single else plan.policy.limits.max_rows,
-        "sentence": sentence + (f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds else ""),
+        "rows_per_group": 1 if plan.aggregate.single else plan.policy.limits.rows if each is None else None,
+        "each": each,
+        "sentence": sentence,
     }
 
 
@@ -177,10 +203,14 @@ def _chosen(plan: Plan, asked: Asked, part: Part) -> dict[str, Any]:
     """A value is off by ranks: how many rows lie between it and what was meant."""
     assert part.choice is not None
     choice = plan.choices[part.choice]
+    if choice.wanted is Among.COUNTS:
+        return _counts(plan, asked, part.choice)
     mechanism = plan.mechanisms[len(plan.aggregate.tallies) + part.choice]
     off = math.ceil(error_of(mechanism, choice, 1 - CONFIDENCE))
     inner = type(getattr(mechanism, "mechanism", mechanism)).__name__
-    if asked.function is Aggregation.MODE:
+    if asked.function is Aggregation.TOP:
+        meant = f"{asked.many} of {len(asked.values)} values, each with at most {off:,} rows less than any that is left"
+    elif asked.function is Aggregation.MODE:
         meant = f"one of {len(asked.values)} values, with at most {off:,} rows less than the most frequent one"
     else:
         meant = f"at most {off:,} rows between it and the exact one"
@@ -194,6 +224,21 @@ def _chosen(plan: Plan, asked: Asked, part: Part) -> dict[str, Any]:
         "rows_per_group": choice.rows,
         "sentence": f"{meant} ({CONFIDENCE:.0%}), {inner}; no interval of values"
         + (f"; values clamped to {bounds[0]:g} … {bounds[1]:g}" if bounds else ""),
+    }
+
+
+def _counts(plan: Plan, asked: Asked, choice: int) -> dict[str, Any]:
+    """A histogram is noisy in each of its bins."""
+    around, many = counts_margin(plan, choice, 1 - CONFIDENCE), plan.choices[choice].many
+    mechanism = type(plan.mechanisms[len(plan.aggregate.tallies) + choice]).__name__
+    return {
+        "text": asked.text,
+        "mechanism": mechanism,
+        "margin": float(around),
+        "bounds": None,
+        "rows_per_group": plan.choices[choice].rows,
+        "bins": many,
+        "sentence": f"{many} bins, each ± {around:,} ({CONFIDENCE:.0%}), {mechanism}",
     }
 
 
@@ -214,6 +259,8 @@ def _steps(relation: Relation) -> list[str]:
 
 def _step(relation: Relation) -> str:
     match relation:
+        case Scan(table=table, unit=unit, path=path) if path:
+            return f"scan {table}: each row belongs to the {unit} found by its {', then '.join(map(str, path))}"
         case Scan(table=table, unit=unit):
             return f"scan {table}: each row belongs to its {unit}"
         case Filter():

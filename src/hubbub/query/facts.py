@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from hubbub.policy.kinds import Kind
 from hubbub.policy.tables import Column as Declared
+from hubbub.policy.tables import Policy, Table
 from hubbub.query.bounds import Interval, interval_of
 from hubbub.query.expression import Column, Expression
 
@@ -27,11 +28,34 @@ class ColumnFacts:
     """Whether it names the unit that the row belongs to, in every row that has a value here."""
     optional: bool = False
     """Whether rows may lack it although their table has it: an outer join kept them."""
+    leads: frozenset[tuple[str, str]] = frozenset()
+    """Tables, each with a key that was seen to be unique: a value here is that of a row there, of the same unit."""
+
+    @property
+    def tells_unit(self) -> bool:
+        """Whether rows with equal values here are of one unit, all of them."""
+        return bool(self.leads) and not self.kind.nullable and not self.optional
 
 
-def declared(column: Declared, *, unit: bool) -> ColumnFacts:
+def declared(column: Declared, *, unit: bool, leads: frozenset[tuple[str, str]] = frozenset()) -> ColumnFacts:
     """What the owner said of a column."""
-    return ColumnFacts(kind=column.kind, bounds=column.clamp, step=column.step, unit=unit)
+    return ColumnFacts(kind=column.kind, bounds=column.clamp, step=column.step, unit=unit, leads=leads)
+
+
+def leads_of(table: Table, column: str, policy: Policy) -> frozenset[tuple[str, str]]:
+    """Keys of which a column's values are: that which it is itself, and that by which rows find their unit.
+
+    Privacy:
+        Claim: rows whose columns lead to the same key, and have the same value, belong to the same unit.
+        Proof: every row that is read has found its unit. If it did so by this column, the row there with this key has
+            the same unit; if the column is the key, that row is itself. The key is unique, so it is one row for both.
+            A column that is passed on stays beside the unit of its row, as every operation keeps the unit.
+        Needs: keys that the owner's check has seen to be unique (policy.paths).
+        Ref: SOUNDNESS, ruling 7.
+    """
+    own = {(table.name, column)} if table.unit is not None and policy.has_key(table.name, column) else set()
+    steps = {(step.table, step.key) for step in table.path[:1] if step.column == column}
+    return frozenset(own | {one for one in steps if policy.has_key(*one)})
 
 
 def missing_too(facts: ColumnFacts) -> ColumnFacts:

@@ -14,6 +14,7 @@ from hubbub.errors import ParameterError
 from hubbub.parameters import Real
 from hubbub.query.answer import Answer
 from hubbub.query.combine import CONFIDENCE
+from hubbub.query.diagnosis import Diagnosis
 from hubbub.query.explain import Explanation
 from hubbub.query.terms import Operand, Term, bracketed, col, quoted
 
@@ -43,6 +44,11 @@ class Asker(Protocol):
         confidence: Real = CONFIDENCE,
     ) -> Explanation:
         """What it would cost."""
+
+    def diagnose(
+        self, text: str, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None
+    ) -> Diagnosis:
+        """How many units its limits and bounds cut off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +193,10 @@ class Asking:
         """The answer, with error bars."""
         asker = self.grouped.frame.asker
         return asker.sql(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence, key=key)
+
+    def diagnose(self, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None) -> Diagnosis:
+        """How many units its limits and bounds cut off, with error bars."""
+        return self.grouped.frame.asker.diagnose(self.sql, epsilon=epsilon, delta=delta, key=key)
 
 
 def _term(operand: Operand) -> Term:

@@ -16,7 +16,7 @@ from hubbub.query.functions import call
 from hubbub.query.ops import Filter, JoinKind, JoinPublic, Relation
 from hubbub.query.prune import pruned
 from hubbub.query.scalars import alike
-from hubbub.query.scope import Catalogue, Scope, Source
+from hubbub.query.scope import Catalogue, Scope, Source, settled
 from hubbub.query.work import joined_own, within_fanout
 
 Pair = tuple[Expression, Expression]
@@ -162,12 +162,15 @@ class Joiner:
         raise NotOwned(_NOBODY)
 
     def _off_the_unit(self, equal: list[Pair]) -> list[Pair]:
-        """What is compared besides the unit; a unit that may be missing is compared too, and then equals nothing."""
+        """What is compared besides the unit; a unit that may be missing is compared too, and then equals nothing.
+
+        A key by which rows find their unit will do: its equal values are of one unit, which the operation compares too.
+        """
         units = [pair for pair in equal if self._scope.names_unit(pair[0]) and self._scope.names_unit(pair[1])]
-        if not units:
+        if not units and not any(self._scope.leads(one) & self._scope.leads(other) for one, other in equal):
             raise NotOwned(
                 "Private tables are joined by something else than their unit. Compare the unit's column of both behind "
-                "ON, as it is."
+                "ON, as it is, or the key that leads to it."
             )
         whole = [pair for pair in units if self._scope.is_unit(pair[0]) and not self._scope.may_lack(pair[1])]
         return [pair for pair in equal if pair not in whole]
@@ -198,7 +201,8 @@ class Joiner:
         merged = self._scope.merged(name.name)
         if merged:
             return exp.column(name.copy())
-        owners = [one.alias for one in left if any(named.name.lower() == name.name.lower() for named in one.columns)]
+        meant = settled([named for one in left for named in one.columns if named.name.lower() == name.name.lower()])
+        owners = [one.alias for one in left if any(named in one.columns for named in meant)]
         if len(owners) > 1:
             raise UnknownName(f"Several tables have a column {name.name!r}. Say which behind ON.")
         return exp.column(name.copy(), table=owners[0] if owners else left[0].alias, quoted=True)

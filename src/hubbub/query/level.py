@@ -78,7 +78,7 @@ class Level:
                 self._keys.append((name, value))
                 self._facts[name] = scope.facts_of(value)
                 self._known[name] = self._public(node.sql(), value, self._rows.conditions, scope.values)
-        if not self._units:
+        if not self._units and not any(self._facts[name].tells_unit for name, _ in self._keys):
             self._reader.look(group or self._tree)
             raise NotOwned(
                 "A subquery makes one row of several people's. GROUP BY the unit's column too, as it is, or aggregate "
@@ -171,7 +171,7 @@ class Level:
             raise NotAllowed(PUBLIC)
         if any(isinstance(part, exp.Window) for child in node.iter_expressions() for part in child.walk()):
             raise NotAllowed("A window stands within a window. Put one into a subquery.")
-        found = over(node, self, self._owned)
+        found = over(node, self, self._owned, lambda value: self.facts_of(value).tells_unit)
         if found.ranking is None:
             return self._spread(node, found)
         for known, name, _ in self._windows:

@@ -10,6 +10,7 @@ from hubbub.errors import MissingKeys, NotAllowed, TooHeavy, TypeMisfit
 from hubbub.mechanisms.quantile import DENOMINATOR
 from hubbub.policy.kinds import Kind, Type, integer
 from hubbub.query.choices import MOST_VALUES
+from hubbub.query.clauses import Said, TopValues, ValueCounts, taken_off
 from hubbub.query.expression import Expression, Literal
 from hubbub.query.filtered import within_case
 from hubbub.query.keys import public_values
@@ -17,6 +18,7 @@ from hubbub.query.question import CHOSEN, COUNTS, Aggregation, Asked
 from hubbub.query.relation import RowNames
 from hubbub.query.scalars import read
 from hubbub.query.scope import Scope
+from hubbub.query.tops import edges_of, how_many
 
 _MOST_NOISY = 1 << 62
 _MOST_LEVELS = 99
@@ -48,7 +50,7 @@ _QUANTILES: Mapping[type[exp.Expr], tuple[Aggregation, str]] = {
 }
 _KNOWN = (
     "COUNT, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE, "
-    "REGR_INTERCEPT, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, MODE"
+    "REGR_INTERCEPT, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, MODE, APPROX_TOP_K, HISTOGRAM"
 )
 
 
@@ -71,6 +73,9 @@ class Measures:
 
     def _read(self, node: exp.Expr) -> tuple[Asked, ...]:
         inner, order = (node.this, node.expression) if isinstance(node, exp.WithinGroup) else (node, None)
+        bare, said = taken_off(inner)
+        if bare is not inner:
+            return tuple(bounded(one, said) for one in self._read(bare))
         _check(inner, order)
         match inner:
             case exp.Count():
@@ -81,6 +86,11 @@ class Measures:
                 return (self._chosen(inner, Aggregation.QUANTILE_CONT, inner.this, Fraction(1, 2)),)
             case exp.Mode():
                 return (self._mode(inner.this if order is None else _ordered(order)[0]),)
+            case TopValues():
+                found = self._listed("A top-k", inner.this, Aggregation.TOP)
+                return (replace(found, many=how_many(inner.expression, found.values)),)
+            case ValueCounts():
+                return (self._histogram(inner),)
         if type(inner) in _QUANTILES:
             return self._quantiles(inner, order)
         if type(inner) in _OF_TWO:
@@ -124,11 +134,24 @@ class Measures:
         return Asked(function=Aggregation.DISTINCT, argument=value, text="")
 
     def _mode(self, node: exp.Expr) -> Asked:
+        return self._listed("MODE", node, Aggregation.MODE)
+
+    def _histogram(self, node: ValueCounts) -> Asked:
+        """Of public values, or of numbers between constant edges."""
+        edges = node.args.get("expression")
+        if edges is None:
+            return self._listed("A histogram without edges", node.this, Aggregation.HISTOGRAM)
+        value = read(node.this, self.rows)
+        return Asked(function=Aggregation.HISTOGRAM, argument=value, edges=edges_of(edges, value), text="")
+
+    def _listed(self, what: str, node: exp.Expr, function: Aggregation) -> Asked:
         value = read(node, self.rows)
         if value.kind.type is Type.REAL or isinstance(value, Literal):
-            raise TypeMisfit("MODE takes values that can be listed, not reals or constants. Take floor(…) of them.")
+            raise TypeMisfit(f"{what} takes values that can be listed, not reals or constants. Take floor(…) of them.")
         name = node.sql(dialect="duckdb", comments=False)
         values = public_values(name, value, self.conditions, self.scope)
+        if values is None:  # what FILTER leaves out is missing, and the others have values of their own
+            values = public_values(name, read(within_case(node), self.rows), self.conditions, self.scope)
         if values is None:
             raise MissingKeys(
                 f"The values of {name} are not public. List them (WHERE … IN (…)), or let the owner declare its keys.",
@@ -136,8 +159,8 @@ class Measures:
             )
         found = tuple(one for one in values if one is not None)
         if not 1 <= len(found) <= MOST_VALUES:
-            raise TooHeavy(f"MODE chooses among at most {MOST_VALUES} values; {name} has {len(found):,}. List fewer.")
-        return Asked(function=Aggregation.MODE, argument=value, values=found, text="")
+            raise TooHeavy(f"{what} is over 1 to {MOST_VALUES} values; {name} has {len(found):,}. List others.")
+        return Asked(function=function, argument=value, values=found, text="")
 
     def _quantiles(self, node: exp.Expr, order: exp.Expr | None) -> tuple[Asked, ...]:
         function, place = _QUANTILES[type(node)]
@@ -162,6 +185,13 @@ class Measures:
         if level in {0, 1}:
             return Asked(function=Aggregation.MAX if level else Aggregation.MIN, argument=value, text="")
         return Asked(function=function, argument=value, level=level, text="")
+
+
+def bounded(asked: Asked, said: Said) -> Asked:
+    """With the bounds that the question gives it."""
+    if asked.function is Aggregation.UNITS or asked.function is Aggregation.DISTINCT:
+        raise NotAllowed("COUNT(DISTINCT …) takes no bounds. Leave them out.")
+    return replace(asked, per_group=said.per_group, per_row=said.per_row)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -189,10 +219,10 @@ def _shown(asked: Asked) -> str:
 
 def noisy_kind(asked: Asked) -> Kind:
     """What the numbers of an answer are."""
-    if asked.function in COUNTS:
+    if asked.function in COUNTS or asked.function is Aggregation.HISTOGRAM:
         return integer(-_MOST_NOISY, _MOST_NOISY, nullable=False)
     assert asked.argument is not None
-    if asked.function is Aggregation.MODE:
+    if asked.function in {Aggregation.MODE, Aggregation.TOP}:
         return replace(asked.argument.kind, nullable=True)
     whole = asked.function in CHOSEN and asked.function is not Aggregation.QUANTILE_CONT
     if whole and asked.argument.kind.type is Type.INTEGER:
@@ -207,7 +237,7 @@ def _name(node: exp.Expr) -> str:
 def _check(node: exp.Expr, order: exp.Expr | None) -> None:
     """Nothing but what is read: DISTINCT, further arguments and the like are no part of an aggregate here."""
     known = {"this", "big_int"}
-    if type(node) in _OF_TWO:
+    if type(node) in _OF_TWO or isinstance(node, TopValues | ValueCounts):
         known |= {"expression"}
     if type(node) in _QUANTILES and order is None:
         known |= {_QUANTILES[type(node)][1]}

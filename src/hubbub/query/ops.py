@@ -10,7 +10,8 @@ Privacy:
         data alone. What looks at several rows (capping, joins of private relations, matching, reducing, windows) looks
         at rows of one unit, and is a function of their multiset: the order of rows never decides. A union of private
         relations of the same units puts each unit's rows together. None of them looks at another unit's row.
-    Needs: functions of one row (query.functions); one unit a row (policy); public relations that are public.
+    Needs: functions of one row (query.functions); one unit a row (policy, and policy.paths where other tables name it);
+        public relations that are public.
     Ref: McSherry 2009 (PINQ); Wilson et al. 2020 for bounding at the aggregate.
 """
 
@@ -20,6 +21,7 @@ from fractions import Fraction
 
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.paths import Step
 from hubbub.query.expression import Expression, Value
 
 
@@ -34,6 +36,8 @@ class Scan:
     columns: tuple[tuple[str, Kind], ...]
     unit: str | None
     """The column that names the unit; None for a public table."""
+    path: tuple[Step, ...] = ()
+    """The steps to the table that has this column, if it is another one; rows that find no unit are dropped too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +250,9 @@ class Tally:
     most_rows: int | None = None
     """With more values than this in a group, a unit's total is cut in proportion, to a whole number towards zero: it
     adds its average so many times. Beside a count that is clamped there, a mean is then a mean of such averages."""
+    a_row: tuple[int, int] | None = None
+    """What one row can add, in steps, from at most 0 to at least 0, where the rows that a unit may count are shared out
+    to its groups (``Aggregate.together``): it adds to a group no more than the rows that count there can."""
 
     @property
     def linf(self) -> int:
@@ -286,16 +293,44 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Rows of a unit that count: in each group, and in all groups that it keeps. The first are no more than the second.
+
+    The groups are gone through in the order that chooses them. With n rows in a group, min(n, rows) of them may count,
+    as long as those of earlier groups leave so many of the total: the others do not. How many count is a function of
+    the secrets and of the unit's own numbers of rows.
+    """
+
+    rows: int
+    total: int
+
+    @property
+    def squares(self) -> int:
+        """The most that the squares of the rows that count in each group add up to.
+
+        Numbers from 0 to ``rows`` that add up to at most ``total``: a sum of squares is convex, so it is largest at a
+        corner, where all but one of them are 0 or ``rows``.
+        """
+        full, rest = divmod(self.total, self.rows)
+        return full * self.rows**2 + rest**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """Tallies for every public group, with every unit bounded: at most ``most_groups`` groups of its own are kept.
 
     Which ones is decided by a hash of unit and group under a fresh secret key, ties by the group: a function of the
-    unit's own rows.
+    unit's own rows. In the same order the rows that count are shared out, where they are counted ``together``: a count
+    is at most the rows that count, a total within what these can add, or cut in proportion to them. Units, different
+    values and histograms are not: they are bounded group by group.
 
     Privacy:
         Claim: adding or removing a unit changes at most ``most_groups`` cells of each tally, each by at most its linf.
+            Of a tally that has ``a_row``, the changes add up to at most total · r, and their squares to at most
+            squares · r², where r is the larger end of a_row.
         Proof: rows of other units are as they were, and so are their kept groups and what they add; the unit itself
-            adds to at most most_groups groups, and to each a number within the tally's bounds.
+            adds to at most most_groups groups, and to each a number within the tally's bounds. If c rows count in a
+            group, it adds at most c · r there; the c are at most ``rows`` each, and ``total`` together.
         Needs: the claim of this module for the relation below; exact sums that do not overflow; for ``single``, that
             the owner's check saw it hold for this version of the data.
         Ref: Wilson et al. 2020.
@@ -308,6 +343,8 @@ class Aggregate:
     histograms: tuple[Histogram, ...] = ()
     single: bool = False
     """Whether each unit is known to have at most one row in the relation, so that there is nothing to bound but it."""
+    together: Together | None = None
+    """Where some tallies count rows over all groups."""
     weight_bits: int | None = None
     """With private groups: None counts the units of each combination of these; else a unit that keeps t combinations
     gives each the weight ⌊2^weight_bits / √t⌋."""

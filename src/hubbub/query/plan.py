@@ -14,8 +14,8 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.event import Event
 from hubbub.privacy.filter import Charge, whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query.choices import Choice, Choosing
+from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.query.choices import Choice, Choosing, Wanted
 from hubbub.query.ops import (
     Aggregate,
     Cap,
@@ -28,6 +28,7 @@ from hubbub.query.ops import (
     Relation,
     Scan,
     Tally,
+    Together,
     Union,
     Window,
 )
@@ -138,10 +139,11 @@ def _shaped(question: Question, policy: Policy) -> _Shape:
     if cells > policy.limits.max_cells:
         raise TooHeavy(f"The answer would have {cells:,} groups; the limit is {policy.limits.max_cells:,}.")
     single = one_row_a_unit(question.relation, policy)
-    needed = Needed(question, policy, cells=cells, single=single)
-    parts = needed.parts()
     groups = MOST_KEYS if private else max(1, cells)
     most = min(policy.limits.groups, groups) if question.groups and not single else 1
+    shared_out = None if single else _together(policy, most)
+    needed = Needed(question, policy, cells=cells, single=single, together=shared_out is not None)
+    parts = needed.parts()
     aggregate = Aggregate(
         input=question.relation,
         groups=question.groups,
@@ -149,9 +151,11 @@ def _shaped(question: Question, policy: Policy) -> _Shape:
         histograms=tuple(needed.histograms),
         most_groups=most,
         single=single,
+        together=shared_out if any(tally.a_row is not None for tally in needed.tallies) else None,
     )
     measured: list[Measured] = [_sensitivity(aggregate, tally, policy) for tally in needed.tallies]
-    measured += [_choosing(aggregate, choice, policy) for choice in needed.choices]
+    chosen = [_choosing(aggregate, choice, policy) for choice in needed.choices]
+    measured += [one.sensitivity if one.choice.wanted is Wanted.COUNTS else one for one in chosen]
     return _Shape(
         question=question,
         aggregate=aggregate,
@@ -160,6 +164,12 @@ def _shaped(question: Question, policy: Policy) -> _Shape:
         measured=tuple(measured),
         cells=cells,
     )
+
+
+def _together(policy: Policy, groups: int) -> Together | None:
+    """Rows are counted over all groups together where that allows a unit fewer than its groups do one by one."""
+    rows, total = policy.limits.rows, policy.limits.max_total_rows
+    return None if rows is None or total is None or total >= groups * rows else Together(rows=rows, total=total)
 
 
 def _calibrate(shape: _Shape, policy: Policy, epsilon: Fraction, delta: Fraction) -> Plan:
@@ -245,6 +255,35 @@ def _sensitivity(aggregate: Aggregate, tally: Tally, policy: Policy) -> Sensitiv
     """
     groups, most = aggregate.most_groups, Fraction(tally.linf)
     if policy.budget.neighbors is not Neighbors.REPLACE_ONE:
-        return Sensitivity(l0=groups, linf=most)
-    width = Fraction(max(tally.bounds[1], 0) - min(tally.bounds[0], 0))
-    return Sensitivity(l0=2 * groups, l1=2 * groups * most, l2_squared=groups * max(width**2, 2 * most**2), linf=width)
+        each = Sensitivity(l0=groups, linf=most)
+    else:
+        width = Fraction(max(tally.bounds[1], 0) - min(tally.bounds[0], 0))
+        squares = groups * max(width**2, 2 * most**2)
+        each = Sensitivity(l0=2 * groups, l1=2 * groups * most, l2_squared=squares, linf=width)
+    if aggregate.together is None or tally.a_row is None:
+        return each
+    return _over_groups(each, aggregate.together, tally.a_row, policy.budget.neighbors)
+
+
+def _over_groups(each: Sensitivity, together: Together, a_row: tuple[int, int], neighbors: Neighbors) -> Sensitivity:
+    """The same where the rows of a unit are counted over all groups, if it is less than group by group.
+
+    Privacy:
+        Claim: a unit that comes or goes moves the vector by at most T·r in L1 and S·r² in squared L2, with T the total,
+            S the most that the squares of its rows add up to, and r = max(p, q) for rows that add from −q to p steps.
+            One that is replaced by another moves it by at most 2·T·r and 2·r·(p + q)·S.
+        Proof: the first is the claim of Aggregate. Now let u and v be what the two units add, a and b their rows that
+            count. L1 is the triangle inequality. |u − v|² = |u|² + |v|² − 2·u·v ≤ 2·r²·S − 2·u·v. Where u and v have
+            different signs in a group, one is at most p and the other at most q times its rows: −u·v ≤ p·q·Σ a·b, and
+            Σ a·b ≤ S (Cauchy, Schwarz). So it is at most 2·S·(r² + p·q), and r² + p·q = r·(p + q), since r is one of p
+            and q. What was proven group by group holds beside it.
+        Needs: the claim of Aggregate; Together.squares.
+        Ref: SOUNDNESS 5, 6.
+    """
+    reach, width = max(-a_row[0], a_row[1]), a_row[1] - a_row[0]
+    l1, squares = together.total * reach, together.squares * reach**2
+    if neighbors is Neighbors.REPLACE_ONE:
+        l1, squares = 2 * l1, 2 * reach * width * together.squares
+    known = each.in_norm(Norm.L1), each.in_norm(Norm.L2)
+    least = [min(Fraction(new), old) for new, old in zip((l1, squares), known, strict=True) if old is not None]
+    return replace(each, l1=least[0], l2_squared=least[1])

@@ -34,6 +34,8 @@ class Aggregation(StrEnum):
     QUANTILE_CONT = "quantile_cont"
     QUANTILE_DISC = "quantile_disc"
     MODE = "mode"
+    TOP = "approx_top_k"
+    HISTOGRAM = "histogram"
 
 
 COUNTS = frozenset({Aggregation.ROWS, Aggregation.VALUES, Aggregation.UNITS, Aggregation.DISTINCT})
@@ -55,9 +57,14 @@ CHOSEN = frozenset(
         Aggregation.QUANTILE_CONT,
         Aggregation.QUANTILE_DISC,
         Aggregation.MODE,
+        Aggregation.TOP,
     }
 )
 """Those that choose a value: their error is one of ranks, so they have no interval of values."""
+LISTED = frozenset({Aggregation.MODE, Aggregation.TOP, Aggregation.HISTOGRAM})
+"""Those that count how often public values, or bins of values, are there: they need no bounds."""
+NESTED = frozenset({Aggregation.TOP, Aggregation.HISTOGRAM})
+"""Those that put a list or a mapping into a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +81,15 @@ class Asked:
     level: Fraction | None = None
     """Which quantile."""
     values: tuple[Value, ...] = ()
-    """What a mode may be: public values."""
+    """What a mode may be, or a histogram counts: public values."""
+    many: int = 1
+    """How many of them a top-k shows."""
+    edges: tuple[Fraction, ...] = ()
+    """The upper ends of a histogram's bins, where it is of numbers."""
+    per_group: Interval | None = None
+    """Where the question itself clamps what one unit adds to a group, or a unit's own average there."""
+    per_row: Interval | None = None
+    """Where it clamps each value."""
 
     @property
     def arguments(self) -> tuple[Expression, ...]:

@@ -128,7 +128,7 @@ class Reading:
             if _readable(mine, rows.names) and not _readable(theirs, rows.names) and _readable(theirs, around):
                 left, right = equal(read(theirs, around), read(mine, rows.names))
                 unit, whole = rows.scope.names_unit(right), rows.scope.is_unit(right)
-                return Tie(outer=left, inner=right, unit=unit, whole=whole)
+                return Tie(outer=left, inner=right, unit=unit, whole=whole, leads=rows.scope.leads(right))
         return None
 
     def source(self, node: exp.Expr, views: Views) -> Source:

@@ -35,6 +35,8 @@ class Tie:
     """Whether the inner one names the unit of its row, wherever it is there."""
     whole: bool
     """Whether it is there in every row."""
+    leads: frozenset[tuple[str, str]] = frozenset()
+    """Keys of rows of the same unit, of which the inner one is one (query.facts)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from hubbub.errors import NotAllowed, UnknownName
+from hubbub.errors import NotAllowed, NotOwned, UnknownName
 from hubbub.policy.kinds import Kind
 from hubbub.policy.tables import Policy, Table, Value
 from hubbub.query.expression import Call, Column, Expression
-from hubbub.query.facts import ColumnFacts, declared, made, missing_too
+from hubbub.query.facts import ColumnFacts, declared, leads_of, made, missing_too
 from hubbub.query.functions import call
 from hubbub.query.ops import Relation, Scan
 
@@ -36,6 +36,8 @@ class Named:
     facts: ColumnFacts
     values: Callable[[], tuple[Value, ...] | None]
     """The public values that it can have, if there are any."""
+    led: bool = False
+    """Whether it is the unit that rows of the table find in another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,37 @@ class Source:
 
 def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
     """A declared table, with all its columns; those that are not used are left out later."""
+    for step in table.path:
+        if not catalogue.policy.has_key(step.table, step.key):
+            raise NotOwned(
+                f"Whose the rows of {table.name} are is said by {step.key} of {step.table}, which was not seen to be "
+                "unique for this state of the data. Let the owner run: hubbub check",
+                table=table.name,
+            )
 
     def values(column: str, keys: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
         return keys if keys is not None or table.unit is not None else catalogue.values(table.name, column)
 
+    first = table.path[0].column if table.path else None
+    there = [  # rows whose first step is missing are dropped
+        replace(one, kind=replace(one.kind, nullable=False)) if one.name == first else one for one in table.shown
+    ]
     columns = tuple(
         Named(
             one.name,
             Column(f"{alias}.{one.name}", one.kind),
-            declared(one, unit=one.name == table.unit),
+            declared(one, unit=one.name == table.unit, leads=leads_of(table, one.name, catalogue.policy)),
             lambda one=one: values(one.name, one.keys),  # type: ignore[misc]
+            led=one.name == table.unit and bool(table.path),
         )
-        for one in table.columns
+        for one in there
     )
-    scan = Scan(table=table.name, columns=tuple((one.column.name, one.column.kind) for one in columns), unit=table.unit)
+    scan = Scan(
+        table=table.name,
+        columns=tuple((one.column.name, one.column.kind) for one in columns),
+        unit=table.unit,
+        path=table.path,
+    )
     unit = None if table.unit is None else table.column(table.unit)
     return Source(alias, scan, columns, None if unit is None else unit.kind)
 
@@ -136,6 +155,7 @@ class Scope:
             for named in source.columns
             if named.name.lower() == node.name.lower()
         ]
+        found = settled(found)
         if not found:
             here = sorted(f"{source.alias}.{one.name}" for source in self.sources for one in source.columns)
             raise UnknownName(f"There is no column {node.sql()!r}. There are: {', '.join(here)}.", column=node.name)
@@ -146,7 +166,11 @@ class Scope:
 
     def has(self, name: str) -> bool:
         """Whether some column is called so."""
-        return any(name.lower() == one.name.lower() for source in self.sources for one in source.columns)
+        return bool(self.named(name))
+
+    def named(self, name: str) -> list[Named]:
+        """The columns that are called so."""
+        return [one for source in self.sources for one in source.columns if one.name.lower() == name.lower()]
 
     def facts(self, name: str) -> ColumnFacts:
         """What is public about a column of the operations."""
@@ -169,6 +193,10 @@ class Scope:
         """Whether an expression is the unit of the row wherever it is not missing."""
         names = _columns(value)
         return bool(names) and all(self.facts(name).unit for name in names)
+
+    def leads(self, value: Expression) -> frozenset[tuple[str, str]]:
+        """Keys of rows of the same unit, of which an expression is one wherever it is not missing."""
+        return self.facts(value.name).leads if isinstance(value, Column) else frozenset()
 
     def may_lack(self, value: Expression) -> bool:
         """Whether rows of its own table may lack a column of the unit."""
@@ -204,4 +232,13 @@ def _owners(source: Source) -> set[frozenset[str]]:
 
 def _maybe(named: Named) -> Named:
     column = Column(named.column.name, replace(named.column.kind, nullable=True))
-    return Named(named.name, column, missing_too(named.facts), named.values)
+    return replace(named, column=column, facts=missing_too(named.facts))
+
+
+def settled(found: Sequence[Named]) -> list[Named]:
+    """Of columns with one name those that are meant: a table's own before the units that rows find in other tables.
+
+    Those are the same unit, wherever they are there: one that is there in every row will do.
+    """
+    own = [one for one in found if not one.led]
+    return own or [one for one in found if not one.facts.optional][:1] or list(found)

@@ -13,7 +13,7 @@ from hubbub.query.ops import Filter, Reduce
 from hubbub.query.reduced import the_unit
 from hubbub.query.relation import Derived, Output, Reader, Rows, Views
 from hubbub.query.scalars import read
-from hubbub.query.scope import Scope
+from hubbub.query.scope import Scope, settled
 
 _ROWS = {"expressions", "from_", "joins", "where", "with_", "order", "limit", "offset"}
 _CLAUSES = frozenset(_ROWS | {"group", "having", "qualify", "distinct"})
@@ -115,6 +115,8 @@ class _Select:
                 name = one.name.lower()
                 if name in without or (table is None and name in merged):
                     continue
+                if table is None and one.led and one not in settled(scope.named(name)):
+                    continue
                 if table is None and scope.merged(name):
                     merged.add(name)
                     found.append((one.name, exp.column(exp.to_identifier(one.name, quoted=True))))
@@ -156,7 +158,7 @@ class _Select:
             return found  # whether a row is there once or twice does not matter
         if found.correlated:
             raise NotAllowed("A DISTINCT subquery is tied to the question around it. Leave DISTINCT out.")
-        if not any(one.facts.unit and not one.facts.optional for one in found.outputs):
+        if not any((one.facts.unit and not one.facts.optional) or one.facts.tells_unit for one in found.outputs):
             raise NotOwned(
                 "DISTINCT makes one row of several people's. SELECT DISTINCT the unit's column too, as it is."
             )

@@ -50,6 +50,12 @@ def _footer(answer: Answer, most: int | None) -> list[str]:
 def _shown(value: Any, low: Any, high: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, dict):
+        lows, highs = ({} if ends is None else ends for ends in (low, high))
+        bins = (f"{_shown(one, None, None)}: {_shown(value[one], lows.get(one), highs.get(one))}" for one in value)
+        return ", ".join(bins)
+    if isinstance(value, list):
+        return ", ".join(_shown(one, None, None) for one in value)
     if isinstance(value, float):
         text = f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
     elif isinstance(value, int) and not isinstance(value, bool):

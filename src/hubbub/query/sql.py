@@ -22,6 +22,7 @@ from hubbub.query.scope import Catalogue
 from hubbub.query.sets import Set
 from hubbub.query.shape import shape
 from hubbub.query.text import at, parsed
+from hubbub.query.tops import nested
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_"}
 _MOST_COLUMNS = 200
@@ -164,10 +165,13 @@ class _Reader:
     def _outputs(self, place: int, node: exp.Expr) -> list[Output]:
         """One column; of a list of quantiles, one for each."""
         bare = node.unalias()
-        if not listed(bare):
+        if not listed(bare) and not nested(bare):
             return [self._output(place, node)]
         self.node = bare
         name = node.alias or _written(bare).lower()
+        if nested(bare):
+            (only,) = self.measures.asked(unfiltered(bare))
+            return [Output(name=name, expression=self._noisy(only))]
         asked = self.measures.asked(bare)
         return [Output(name=suffixed(name, one), expression=self._noisy(one)) for one in asked]
 
@@ -260,6 +264,8 @@ class _Reader:
     def _aggregate(self, node: exp.Expr) -> Expression:
         if listed(node):
             raise NotAllowed("A list of quantiles makes several columns. Let it stand alone in SELECT, or ask for one.")
+        if nested(node):
+            raise NotAllowed("A top-k or a histogram makes lists. Let it stand alone in SELECT.")
         (asked,) = self.measures.asked(node)
         return self._noisy(asked)
 

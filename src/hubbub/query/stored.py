@@ -48,10 +48,11 @@ def _body(drawn: Drawn) -> dict[str, Any]:
 
 
 def groups_name(planned: Plan) -> str:
-    """A short name for the groups that an answer is about: they may come from a public table."""
-    return digest_of(
-        [None if group.private else [str(value) for value in group.values] for group in planned.question.groups]
-    )
+    """A short name for the groups that an answer is about, and the values that it chooses among: both may come from a
+    public table."""
+    listed = [None if group.private else [str(value) for value in group.values] for group in planned.question.groups]
+    chosen = [[str(value) for value in asked.values] for asked in planned.question.asked if asked.values]
+    return digest_of([listed, chosen] if chosen else listed)
 
 
 def read(stored: str, planned: Plan) -> tuple[tuple[Fraction, Fraction], list[Drawn]]:

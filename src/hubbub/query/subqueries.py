@@ -3,7 +3,8 @@
 Privacy:
     Claim: which rows of a unit stay depends on its own rows and on public tables alone.
     Proof: the subquery is public, or it is compared by the unit of both sides, and a partner is a row of the same
-        unit. Anything else would let one person's row switch everybody's, and is refused.
+        unit; or by a key that leads to the unit, whose equal values are of one unit. Anything else would let one
+        person's row switch everybody's, and is refused.
     Needs: columns that are said to name the unit do (query.scope).
     Ref: SOUNDNESS, ruling 1.
 """
@@ -72,7 +73,8 @@ def _in(reader: Reader, node: exp.Expr, rows: Rows, views: Views, *, without: bo
     for left, one in zip(mine, found.outputs, strict=True):
         outer, inner = equal(left, one.expression)
         unit = one.facts.unit and inner == one.expression
-        ties.append(Tie(outer=outer, inner=inner, unit=unit, whole=unit and not one.facts.optional))
+        leads = one.facts.leads if inner == one.expression else frozenset[tuple[str, str]]()
+        ties.append(Tie(outer=outer, inner=inner, unit=unit, whole=unit and not one.facts.optional, leads=leads))
     relation = rows.relation
     for tie in ties if without else []:
         relation = _all_there(tie, rows, found, relation)
@@ -100,7 +102,7 @@ def _matched(rows: Rows, found: Derived, ties: Sequence[Tie], *, without: bool) 
         if rows.unit is None or rows.unit.type is not found.unit.type:
             raise NotOwned(_TIED)
         tied = [tie for tie in ties if tie.unit and rows.scope.names_unit(tie.outer)]
-        if not tied:
+        if not tied and not any(tie.leads & rows.scope.leads(tie.outer) for tie in ties):
             raise NotOwned(_TIED)
         ties = [tie for tie in ties if tie not in tied or not tie.whole or not rows.scope.is_unit(tie.outer)]
     keys = tuple((tie.outer, tie.inner) for tie in ties)

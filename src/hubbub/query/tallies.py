@@ -3,18 +3,25 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.errors import MissingBounds
+from hubbub.errors import MayOverflow, MissingBounds, TooHeavy
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
 from hubbub.query.bounds import Interval, bounds_of, interval_of
-from hubbub.query.choices import UNLISTED, Choice, Wanted, codes, histogram
+from hubbub.query.choices import MOST_BINS, UNLISTED, Choice, Wanted, codes, histogram
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Histogram, Measure, Tally
-from hubbub.query.question import CHOSEN, PAIRED, Aggregation, Asked, Question
+from hubbub.query.question import CHOSEN, LISTED, PAIRED, Aggregation, Asked, Question
 from hubbub.query.scalars import as_real
+from hubbub.query.tops import binned, bins_of
 
+_MOST_STEPS = 1 << 62
+_LISTED = {
+    Aggregation.MODE: Wanted.MODE,
+    Aggregation.TOP: Wanted.TOP,
+    Aggregation.HISTOGRAM: Wanted.COUNTS,
+}
 _SPREADS = frozenset({Aggregation.VAR_POP, Aggregation.VAR_SAMP, Aggregation.STDDEV_POP, Aggregation.STDDEV_SAMP})
 _OF_FIRST_SQUARES = frozenset({Aggregation.CORR})
 _OF_SECOND_SQUARES = frozenset({Aggregation.CORR, Aggregation.REGR_SLOPE, Aggregation.REGR_INTERCEPT})
@@ -29,6 +36,8 @@ class Part:
     squares: int | None = None
     bounds: Interval | None = None
     products: int | None = None
+    each: Interval | None = None
+    """Where the question itself clamps what one unit adds to a group."""
     second: "Part | None" = None
     """Of two values, the total, the squares and the bounds of the other one."""
     choice: int | None = None
@@ -45,8 +54,9 @@ class Part:
 class Needed:
     """Collects what a question needs. ``rows`` is what one unit may add to a group, once that is asked for."""
 
-    def __init__(self, question: Question, policy: Policy, *, cells: int, single: bool) -> None:
-        self._question, self._policy, self._single = question, policy, single
+    def __init__(self, question: Question, policy: Policy, *, cells: int, single: bool, together: bool = False) -> None:
+        """``together``: rows are counted over all groups, where the question does not say itself what a unit adds."""
+        self._question, self._policy, self._single, self._together = question, policy, single, together
         self._cells = cells * (UNLISTED if any(group.private for group in question.groups) else 1)
         self.tallies: list[Tally] = []
         self.histograms: list[Histogram] = []
@@ -61,18 +71,21 @@ class Needed:
         if asked.function is Aggregation.UNITS:
             return Part(count=self._place(Tally(measure=Measure.UNITS, argument=argument)))
         if asked.function in {Aggregation.ROWS, Aggregation.VALUES} or argument is None:
-            return Part(count=self._count(argument))
+            most = None if asked.per_group is None else int(asked.per_group[1])
+            return Part(count=self._count(argument, most), each=asked.per_group)
         if asked.function is Aggregation.DISTINCT:
             most = min(self._rows, _possible(argument))
             return Part(count=self._place(Tally(measure=Measure.DISTINCT, argument=argument, bounds=(0, most))))
-        if asked.function is Aggregation.MODE:
-            return self._mode(asked, argument)
+        if asked.function in LISTED:
+            return self._listed(asked, argument)
         if asked.function in CHOSEN:
             return self._chosen(asked, argument)
         if asked.function in PAIRED:
             assert asked.second is not None
             return self._paired(asked.function, argument, asked.second)
-        bounds = self._bounds(argument)
+        if asked.per_group is not None:
+            return self._bounded(asked, argument, asked.per_group)
+        bounds = asked.per_row or self._bounds(argument)
         if asked.function is Aggregation.SUM:
             return Part(total=self._total(argument, bounds, centred=False), bounds=bounds)
         total = self._total(argument, bounds, centred=True)
@@ -93,13 +106,18 @@ class Needed:
                 "How many rows of one unit count in one group was not declared. Let the owner declare max_rows, or ask "
                 "for COUNT(DISTINCT unit)."
             )
-        return self._policy.limits.max_rows
+        assert self._policy.limits.rows is not None
+        return self._policy.limits.rows
 
     def _bounds(self, argument: Expression) -> Interval:
         bought = self._question.bought.get(argument)
         if bought is not None and interval_of(argument, self._declared) is None:
             return bought
         return bounds_of(argument, self._declared)
+
+    def _known(self, argument: Expression) -> Interval | None:
+        """Declared bounds, if there are any: none are bought where the question gives its own."""
+        return None if interval_of(argument, self._declared) is None else bounds_of(argument, self._declared)
 
     def _declared(self, name: str) -> Interval | None:
         facts = self._question.columns.get(name)
@@ -114,16 +132,45 @@ class Needed:
             return Fraction(1)
         return self._step(argument) or default_grid(bounds)
 
-    def _count(self, argument: Expression | None) -> int:
+    def _count(self, argument: Expression | None, most: int | None = None) -> int:
         counted = argument if argument is not None and argument.kind.nullable else None
-        return self._place(Tally(measure=Measure.ROWS, argument=counted, bounds=(0, self._rows)))
+        rows = self._rows if most is None else min(most, 1) if self._single else most
+        a_row = (0, 1) if self._together and most is None else None
+        return self._place(Tally(measure=Measure.ROWS, argument=counted, bounds=(0, rows), a_row=a_row))
+
+    def _bounded(self, asked: Asked, argument: Expression, each: Interval) -> Part:
+        """A sum of which the question says what a unit may add, or a mean of units' own averages within such bounds.
+
+        Values are clamped first: as the question says, or the owner, or else to what could matter at all.
+        """
+        reach = max(abs(end) for end in each)
+        mean = asked.function is Aggregation.AVG
+        values = asked.per_row or self._known(argument) or (each if mean else (-reach, reach))
+        grid = self._grid(argument, values)
+        values, within = outward(values, grid), outward(each, grid)
+        origin = round((within[0] + within[1]) / 2 / grid) * grid if mean else Fraction(0)
+        in_steps(values, origin, grid)
+        tally = Tally(
+            measure=Measure.TOTAL,
+            argument=argument,
+            clamp=values,
+            origin=origin,
+            grid=grid,
+            bounds=in_steps(within, origin, grid),
+            most_rows=1 if mean else None,
+        )
+        if not mean:
+            return Part(total=self._place(tally), bounds=values, each=each)
+        there = argument if argument.kind.nullable else None
+        count = self._place(Tally(measure=Measure.UNITS, argument=there))
+        return Part(count=count, total=self._place(tally), bounds=each, each=each)
 
     def _total(self, argument: Expression, bounds: Interval, *, centred: bool, grid: Fraction | None = None) -> int:
         """Steps of the grid from 0, or from the middle, where one row moves the sum by half as much."""
         grid = grid or self._grid(argument, bounds)
         bounds = outward(bounds, grid)
         origin = round((bounds[0] + bounds[1]) / 2 / grid) * grid if centred else Fraction(0)
-        return self._place(_tally(argument, bounds, origin, grid, self._rows, proportioned=centred))
+        return self._summed(argument, bounds, origin, grid, proportioned=centred)
 
     def _squares(self, argument: Expression, bounds: Interval) -> int:
         """The squares of the distances from the middle of the bounds, counted from the middle of their own range."""
@@ -135,7 +182,25 @@ class Needed:
         grid = default_grid(within)
         within = outward(within, grid)
         origin = round((within[0] + within[1]) / 2 / grid) * grid
-        return self._place(_tally(argument, within, origin, grid, self._rows, proportioned=True))
+        return self._summed(argument, within, origin, grid, proportioned=True)
+
+    def _summed(
+        self, argument: Expression, bounds: Interval, origin: Fraction, grid: Fraction, *, proportioned: bool
+    ) -> int:
+        """A sum by itself is clamped for each unit; one that is divided by a count is cut in proportion to its rows."""
+        low, high = (round((end - origin) / grid) for end in bounds)
+        a_row, rows = (min(low, 0), max(high, 0)), self._rows
+        tally = Tally(
+            measure=Measure.TOTAL,
+            argument=argument,
+            clamp=bounds,
+            origin=origin,
+            grid=grid,
+            bounds=(a_row[0] * rows, a_row[1] * rows),
+            most_rows=rows if proportioned else None,
+            a_row=a_row if self._together else None,
+        )
+        return self._place(tally)
 
     def _paired(self, function: Aggregation, first: Expression, second: Expression) -> Part:
         """Sums over the rows that have both values, each about the middle of its bounds."""
@@ -168,19 +233,40 @@ class Needed:
         choice = self._choose(wanted, Wanted.QUANTILES, tuple(levels))
         return Part(choice=choice, level=levels.index(_level(asked)), bounds=bounds)
 
-    def _mode(self, asked: Asked, argument: Expression) -> Part:
-        return Part(choice=self._choose(codes(argument, asked.values, rows=self._rows), Wanted.MODE))
+    def _listed(self, asked: Asked, argument: Expression) -> Part:
+        """Counts of public values, or of bins between constants: all of them, or the most frequent ones."""
+        many = len(bins_of(asked))
+        if asked.function is Aggregation.HISTOGRAM and self._cells * many > MOST_BINS:
+            raise TooHeavy(f"Histograms have at most {MOST_BINS:,} bins over all groups. Ask for fewer groups or bins.")
+        if asked.edges:
+            wanted = binned(argument, asked.edges, rows=self._rows)
+        else:
+            wanted = codes(argument, asked.values, rows=self._rows)
+        return Part(choice=self._choose(wanted, _LISTED[asked.function], best=asked.many))
 
-    def _choose(self, wanted: Histogram, what: Wanted, levels: tuple[Fraction, ...] = ()) -> int:
+    def _choose(self, wanted: Histogram, what: Wanted, levels: tuple[Fraction, ...] = (), *, best: int = 1) -> int:
         if wanted not in self.histograms:
             self.histograms.append(wanted)
         top = round((wanted.clamp[1] - wanted.clamp[0]) / wanted.grid)
         choice = Choice(
-            histogram=self.histograms.index(wanted), wanted=what, levels=levels, top=top, rows=wanted.most_rows
+            histogram=self.histograms.index(wanted),
+            wanted=what,
+            levels=levels,
+            top=top,
+            rows=wanted.most_rows,
+            best=best,
         )
         if choice not in self.choices:
             self.choices.append(choice)
         return self.choices.index(choice)
+
+
+def in_steps(bounds: Interval, origin: Fraction, grid: Fraction) -> tuple[int, int]:
+    """Ends on the grid, counted from the origin: so few that an engine can hold them."""
+    low, high = (round((end - origin) / grid) for end in bounds)
+    if max(abs(low), abs(high)) > _MOST_STEPS:
+        raise MayOverflow("What one unit may add is more than 2^62 steps of the grid. Give closer bounds.")
+    return low, high
 
 
 def _level(asked: Asked) -> Fraction:
@@ -208,19 +294,3 @@ def _distance(argument: Expression, bounds: Interval) -> Expression:
     """From the middle of the bounds, within them."""
     low, high, middle = (literal(float(one)) for one in (*bounds, (bounds[0] + bounds[1]) / 2))
     return call("subtract", call("greatest", call("least", as_real(argument), high), low), middle)
-
-
-def _tally(
-    argument: Expression, bounds: Interval, origin: Fraction, grid: Fraction, rows: int, *, proportioned: bool
-) -> Tally:
-    """A sum by itself is clamped for each unit; one that is divided by a count is cut in proportion to its rows."""
-    low, high = (round((end - origin) / grid) for end in bounds)
-    return Tally(
-        measure=Measure.TOTAL,
-        argument=argument,
-        clamp=bounds,
-        origin=origin,
-        grid=grid,
-        bounds=(min(low, 0, low * rows), max(high, 0, high * rows)),
-        most_rows=rows if proportioned else None,
-    )

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from hubbub.errors import NotAllowed, NotSql, QueryError, TooHeavy
+from hubbub.query.clauses import Spoken
 
 MOST_CHARACTERS = 50_000
 MOST_DEPTH = 30
@@ -30,7 +31,7 @@ def parsed(text: str) -> exp.Select:
     """One SELECT statement, or an error that says why not."""
     _check_text(text)
     try:
-        statements = sqlglot.parse(text, read="duckdb")
+        statements = sqlglot.parse(text, read=Spoken)
     except (ParseError, TokenError) as problem:
         raise _not_sql(text, problem) from None
     except RecursionError:

@@ -2,8 +2,8 @@
 
 Privacy:
     Claim: what a window adds to a row is a function of the multiset of its unit's rows.
-    Proof: the unit is among what it is partitioned by, so rows of nobody else are seen; the order is completed with all
-        columns by the operation, so rows that it ties are alike.
+    Proof: the unit, or a key that tells it, is among what it is partitioned by, so rows of nobody else are seen; the
+        order is completed with all columns by the operation, so rows that it ties are alike.
     Needs: columns that are said to be the unit are (query.scope).
     Ref: SOUNDNESS, ruling 2.
 """
@@ -42,13 +42,18 @@ class Over:
     order: tuple[tuple[Expression, bool], ...]
 
 
-def over(node: exp.Window, names: Names, owned: Callable[[Expression], bool]) -> Over:
-    """Read a window whose rows belong to one unit; ``owned`` tells whether an expression is the unit."""
+def over(
+    node: exp.Window, names: Names, owned: Callable[[Expression], bool], tells: Callable[[Expression], bool]
+) -> Over:
+    """Read a window whose rows belong to one unit.
+
+    ``owned`` says whether an expression is the unit, and ``tells`` whether rows with equal values of it are of one.
+    """
     known = {"this", "partition_by", "order", "over"}
     if any(value for name, value in node.args.items() if name not in known):
         raise NotAllowed("A window takes PARTITION BY and ORDER BY, written out. Frames and names are not answered.")
     by = [read(one, names) for one in node.args.get("partition_by") or []]
-    if not any(owned(one) for one in by):
+    if not any(owned(one) or tells(one) for one in by):
         raise NotOwned("The window looks at rows of several people. PARTITION BY the unit's column, as it is.")
     order = tuple(
         placed for one in getattr(node.args.get("order"), "expressions", []) for placed in _ordered(one, names)

@@ -87,6 +87,9 @@ def one_match(op: Relation, keys: tuple[Expression, ...], policy: Policy) -> boo
     if most_rows(op, policy) == 1:
         return True
     match op:
+        case Scan(table=table):
+            names = [str(getattr(key, "name", "")).partition(".")[2] for key in keys]
+            return any(policy.has_key(table, column) for column in names)
         case Reduce(keys=own):
             return {name for name, _ in own} <= {getattr(key, "name", None) for key in keys}
         case Filter() | Match():

@@ -7,6 +7,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Type
 from hubbub.query.answer import Answer
+from hubbub.query.columns import PLAIN
 from hubbub.query.expression import columns_of
 from hubbub.query.shown import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
@@ -60,7 +61,7 @@ def _places(answer: Answer) -> tuple[list[int], list[int]]:
     noisy, keys = [], []
     for place, output in enumerate(answer.plan.question.outputs):
         if any(name.startswith("noisy ") for name in columns_of(output.expression)):
-            if output.expression.kind.type in {Type.INTEGER, Type.REAL}:
+            if output.expression.kind.type in {Type.INTEGER, Type.REAL} and answer.nesting(place) == PLAIN:
                 noisy.append(place)
         else:
             keys.append(place)

@@ -1,0 +1,68 @@
+"""A diagnosis through the gate: numbers of units that limits and bounds cut off, at one price, all of them or none.
+
+db.diagnose("SELECT ward, sum(cost) FROM stays GROUP BY ward", epsilon=0.5)
+
+It goes the way of every question: planned from public facts, charged before anything is read, stored, and free when it
+is asked again.
+"""
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+
+from hubbub.engines.duckdb import Run
+from hubbub.errors import PolicyError
+from hubbub.ledger import Ask, Ledger
+from hubbub.meter import Meter, answered
+from hubbub.query import stored
+from hubbub.query.diagnose import diagnostics
+from hubbub.query.diagnosis import Diagnosis, diagnosis_of
+from hubbub.query.plan import Plan, together
+
+
+def diagnosed(
+    planned: Plan,
+    *,
+    price: Fraction,
+    ledger: Ledger,
+    principal: str,
+    key: str | None,
+    prepare: Callable[[Plan], Run],
+    measure: Callable[[Plan, Run, Meter], str],
+) -> Diagnosis:
+    """Count the units that a plan cuts something off of, with the (ε, δ) that the plan would have had."""
+    about = diagnostics(planned)
+    questions, policy = [one.question for one in about], planned.policy
+    plans = together(questions, policy, epsilon=planned.epsilon, delta=planned.delta)
+    runs = [prepare(one) for one in plans]
+    ask = Ask(
+        account=policy.account,
+        question=f"diagnose {planned.question.identity}",
+        events=tuple(event for one in plans for event in one.events),
+        epsilon=price,
+        delta=planned.delta,
+        principal=principal,
+        policy=policy.fingerprint,
+        version=policy.version,
+        key=key,
+    )
+
+    named = [stored.groups_name(planned), [number.what for one in about for number in one.numbers]]
+
+    def work(meter: Meter) -> str:
+        parts = [measure(one, run, meter) for one, run in zip(plans, runs, strict=True)]
+        return json.dumps({"about": named, "parts": parts})
+
+    reply = answered(ledger, ask, work)
+    told = json.loads(reply.answer)
+    if told["about"] != named:
+        raise PolicyError(
+            "This was diagnosed for other groups: a public table has changed since. Let the owner name a new version "
+            "of the data."
+        )
+    parts = told["parts"]
+    terms = stored.read(parts[0], plans[0])[0]
+    if terms != (planned.epsilon, planned.delta):  # numbers at a higher ε: their error bars are their own
+        plans = together(questions, policy, epsilon=terms[0], delta=terms[1])
+    drawn = [stored.read(part, one)[1][0].noisy for one, part in zip(plans, parts, strict=True)]
+    return diagnosis_of(about, plans, drawn, entry=reply.entry)

@@ -1,0 +1,67 @@
+"""Private tables beside the first one, declared in Python: the same units, in other tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hubbub.errors import PolicyError
+from hubbub.policy.build import Schema, single_table
+from hubbub.policy.paths import Step, own
+from hubbub.policy.tables import Column, Policy, Source, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Private:
+    """A table that is opened beside another, and is about the same units."""
+
+    data: Any = field(repr=False)
+    unit: str | Step
+    declared: Mapping[str, Any]
+
+    def table(self, *, name: str, source: Source, schema: Schema) -> Table:
+        """With the schema of its source."""
+        return single_table(name=name, source=source, schema=schema, unit=self.unit, **self.declared)
+
+
+def private(
+    data: Any,
+    *,
+    unit: str | Step,
+    bounds: Mapping[str, object] | None = None,
+    keys: Mapping[str, object] | None = None,
+    types: Mapping[str, object] | None = None,
+    nullable: Mapping[str, bool] | None = None,
+    grids: Mapping[str, object] | None = None,
+    unique: Sequence[str] = (),
+) -> Private:
+    """A file, a glob or a frame that is opened beside another, with what is declared of it.
+
+    ``unit`` names the column of the unit, or the path to it: ``through("order_id", to="orders")``.
+    """
+    declared = {
+        "bounds": bounds,
+        "keys": keys,
+        "types": types,
+        "nullable": nullable,
+        "grids": grids,
+        "uniques": dict.fromkeys(unique, True),
+    }
+    return Private(data=data, unit=unit, declared=declared)
+
+
+def with_keys_seen(policy: Policy, repeated: Callable[[Table, Column], int]) -> Policy:
+    """The policy once its data was looked at: what is declared unique of private tables is so. For the owner's side."""
+    own_tables = [table for table in policy.tables.values() if table.unit is not None]
+    wanted = {(step.table, step.key) for table in own_tables for step in table.path}
+    wanted |= {(table.name, column.name) for table in own_tables for column in table.columns if column.unique}
+    for name, key in sorted(wanted):
+        table = policy.tables[name]
+        column = own(table, key)
+        assert column is not None
+        if repeated(table, column):
+            raise PolicyError(
+                f"Column {key} of table {name} is declared unique, and some rows share a value of it. Take it out of "
+                "unique; a path to the unit cannot go by it, since a row could have two owners.",
+                name=f"unique of column {key}",
+            )
+    return replace(policy, enforced_keys=frozenset(wanted))

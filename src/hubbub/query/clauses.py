@@ -1,0 +1,158 @@
+"""What an aggregate says about its own bounds, in the words that BigQuery has for it, and the aggregates whose form
+DuckDB and BigQuery have and the parser does not know.
+
+SUM(cost, contribution_bounds_per_group => (0, 500)), COUNT(*, contribution_bounds_per_group => (0, 3))
+
+Bounds that stand in a question are public like the question. They decide where values are clamped, and the noise
+follows from them; so they may be narrower than what the owner declared, wider, or stand where nothing was declared.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
+
+from hubbub.errors import NotAllowed
+from hubbub.query.bounds import Interval
+
+PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
+_LONGEST = 30
+_MOST = 1 << 62
+_CLOSEST = Fraction(1, 1 << 100)
+
+
+class BoundedSum(exp.Sum):
+    """SUM with named arguments behind its value."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012
+    is_var_len_args = True
+    _sql_names = ["SUM"]  # noqa: RUF012
+
+
+class BoundedAvg(exp.Avg):
+    """AVG with named arguments behind its value."""
+
+    arg_types = {"this": True, "expressions": False}  # noqa: RUF012
+    is_var_len_args = True
+    _sql_names = ["AVG"]  # noqa: RUF012
+
+
+class TopValues(exp.Expression, exp.AggFunc):
+    """approx_top_k(x, k), which BigQuery calls APPROX_TOP_COUNT."""
+
+    arg_types = {"this": True, "expression": True}  # noqa: RUF012
+    _sql_names = ["APPROX_TOP_K"]  # noqa: RUF012
+
+
+class ValueCounts(exp.Expression, exp.AggFunc):
+    """histogram(x), or histogram(x, [edges, …])."""
+
+    arg_types = {"this": True, "expression": False}  # noqa: RUF012
+    _sql_names = ["HISTOGRAM"]  # noqa: RUF012
+
+
+_PLAIN: dict[type[exp.Expr], type[exp.Expr]] = {BoundedSum: exp.Sum, BoundedAvg: exp.Avg}
+
+
+_Builder = Callable[[Sequence[Any]], exp.Expr]
+
+
+def _bounded(plain: _Builder, bounded: _Builder) -> _Builder:
+    """Names are not case-sensitive: one question is written in one way."""
+
+    def made(arguments: Sequence[Any]) -> exp.Expr:
+        named = [one for one in arguments[1:] if isinstance(one, exp.Kwarg) and isinstance(one.this, exp.Var)]
+        for one in named:
+            one.this.set("this", one.this.name.lower())
+        return (bounded if named else plain)(arguments)
+
+    return made
+
+
+_count: _Builder = DuckDBParser.FUNCTIONS["COUNT"]
+
+
+class Spoken(DuckDB):
+    """DuckDB's SQL with these aggregates."""
+
+    class Parser(DuckDBParser):
+        FUNCTIONS = {  # noqa: RUF012
+            **DuckDBParser.FUNCTIONS,
+            "COUNT": _bounded(_count, _count),
+            "SUM": _bounded(exp.Sum.from_arg_list, BoundedSum.from_arg_list),
+            "AVG": _bounded(exp.Avg.from_arg_list, BoundedAvg.from_arg_list),
+            "APPROX_TOP_K": TopValues.from_arg_list,
+            "APPROX_TOP_COUNT": TopValues.from_arg_list,
+            "HISTOGRAM": ValueCounts.from_arg_list,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The bounds that an aggregate names; None where it names none."""
+
+    per_group: Interval | None = None
+    """Of what one unit adds to one group; of an average, of a unit's own average there."""
+    per_row: Interval | None = None
+    """Of each value."""
+
+
+def taken_off(node: exp.Expr) -> tuple[exp.Expr, Said]:
+    """The aggregate without its named arguments, and what these say."""
+    named = node.args.get("expressions") or []
+    if not isinstance(node, exp.Count | BoundedSum | BoundedAvg) or not any(isinstance(x, exp.Kwarg) for x in named):
+        return node, Said()
+    if not all(isinstance(one, exp.Kwarg) for one in named):
+        raise NotAllowed(f"{node.sql_name()} takes one value, and bounds behind it: {PER_GROUP} => (0, 10).")
+    counted = isinstance(node, exp.Count)
+    found: dict[str, Interval] = {}
+    for one in named:
+        name = one.this.name.lower()
+        if name not in ({PER_GROUP} if counted else {PER_GROUP, PER_ROW}) or name in found:
+            known = PER_GROUP if counted else f"{PER_GROUP} and {PER_ROW}"
+            raise NotAllowed(f"{node.sql_name()} takes {known}, each once, as name => (low, high).")
+        found[name] = _interval(name, one.expression)
+    if counted:
+        _check_count(found[PER_GROUP])
+    bare = node.copy()
+    bare.set("expressions", None)
+    plain = _PLAIN.get(type(node))
+    made = bare if plain is None else plain(this=bare.this)
+    return made, Said(per_group=found.get(PER_GROUP), per_row=found.get(PER_ROW))
+
+
+def _interval(name: str, node: exp.Expr) -> Interval:
+    if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
+        raise NotAllowed(f"Bounds are two constants: {name} => (low, high).")
+    low, high = (constant(one) for one in node.expressions)
+    if low is None or high is None:
+        raise NotAllowed(f"Bounds are two constants, each a number within 2^62: {name} => (low, high).")
+    if high - low < _CLOSEST:
+        raise NotAllowed(f"Bounds are a low number and a higher one: {name} => (low, high).")
+    return low, high
+
+
+def _check_count(bounds: Interval) -> None:
+    if bounds[0] != 0 or bounds[1].denominator != 1:
+        raise NotAllowed(f"COUNT takes a whole number of rows from 1 on: {PER_GROUP} => (0, 3).")
+
+
+def constant(node: exp.Expr) -> Fraction | None:
+    """A number as it is written, with or without a sign; None for anything else, and for numbers out of all range."""
+    sign, bare = 1, node.unnest()
+    if isinstance(bare, exp.Neg):
+        sign, bare = -1, bare.this.unnest()
+    if not isinstance(bare, exp.Literal) or bare.is_string or len(bare.name) > _LONGEST:
+        return None
+    _, _, exponent = bare.name.lower().partition("e")
+    if len(exponent.lstrip("+-")) > 3:
+        return None
+    try:
+        found = Fraction(bare.name)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return sign * found if found <= _MOST else None

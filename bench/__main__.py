@@ -27,6 +27,7 @@ from bench import (
     queries,
     speeds,
     unknown,
+    warm,
 )
 from bench.record import Bench, MissingInput, Row, keep
 
@@ -35,6 +36,7 @@ BENCHES: tuple[Bench, ...] = (
     gate.BENCH,
     ledger.BENCH,
     queries.BENCH,
+    warm.BENCH,
     accuracy.BENCH,
     accounting.BENCH,
     charges.BENCH,

@@ -95,6 +95,7 @@ class Schema:
         yield self._pair(small, self.unit(0, rows=2 * self._groups, value=self._alone()), "keys that nobody else has")
         yield self._pair(full, self.unit(0, rows=many * self._groups, value=self._odd()), "values that are hardly any")
         yield self._pair(full, self.unit(0, rows=6, value=self._tied), "rows that tie wherever they are ordered")
+        yield self._pair(full, self.unit(0, rows=9, value=self._cancelling), "reals that add up by their order")
         yield self._pair(full, self._again(full), "a unit with the rows of another")
         while True:
             crowd, each = chance.between(0, 9), chance.between(1, 4)
@@ -242,6 +243,13 @@ class Schema:
             return values[place % len(values)]
 
         return anything
+
+    def _cancelling(self, column: Column, place: int) -> Value:
+        """Large reals that cancel, and small ones that are lost between them, or not."""
+        if column.kind.type is not Type.REAL:
+            return self._plain(column, 0)
+        small = 100.0 if column.bounds is None else float(column.bounds[1])
+        return (max(1.0, abs(small)) * 2.0**60, small, -max(1.0, abs(small)) * 2.0**60)[place % 3]
 
     def _tied(self, column: Column, place: int) -> Value:
         """The same in all rows but for one column, which differs."""

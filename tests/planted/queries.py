@@ -1,0 +1,317 @@
+"""Bugs on the way of a question: in what it reads, bounds, calibrates, charges and shows."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hubbub.engines import aggregate, keyed
+from hubbub.engines.words import Sql
+from hubbub.mechanisms import integers, laplace
+from hubbub.meter import Meter
+from hubbub.policy.tables import Policy
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.query import plan as planning
+from hubbub.query.ops import Aggregate, Counted, JoinPublic, Relation
+from hubbub.query.plan import Plan
+from hubbub.session import Database
+from tests.planted import questions
+from tests.planted.plant import Caught, Patch, Planted, both, in_place
+from tests.query import planted, planted_own, test_replay_power
+
+# What is read
+
+
+_one_row, _sensitivity = planning.one_row_a_unit, planning._sensitivity
+
+
+def _still_one_row(relation: Relation, policy: Policy) -> bool:
+    """That a unit has one row outlives the join that gives it several."""
+    return _one_row(relation.input if isinstance(relation, JoinPublic) else relation, policy)
+
+
+def _clamped_unless_a_key(what: str) -> Patch:
+    """A column that rows are grouped by is not clamped when it is added up: its values, it is thought, are known."""
+    honest = getattr(aggregate, what)
+
+    def made(op: Aggregate, *given: Any, **more: Any) -> Any:
+        keys = [group.expression for group in op.groups]
+        with planted.no_clamp() if any(one.argument in keys for one in op.tallies) else nullcontext():
+            return honest(op, *given, **more)
+
+    return in_place(aggregate, what, made)
+
+
+def _by_few_bits(rows: Sql, most: int, rank: Sql) -> Sql:
+    return planted._placed(
+        "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY hash(unit) % 3 ORDER BY hash(unit, code), unit, code)"
+        f" AS rank FROM ({rows}) AS a) AS b WHERE rank <= {most}"
+    )
+
+
+# What is shown
+
+_sum = integers.exact_sum
+
+
+def _suppressed(value: Any, added: Any) -> Any:
+    """Counts below 5 are hidden, by the exact count."""
+    return np.where(np.asarray(value) < 5, 0, _sum(value, added))
+
+
+def _all_of_them(self: Database, planned: Plan, counted: Counted, meter: Meter) -> tuple[Counted, Any]:
+    """A key is in the answer as soon as somebody has it; the threshold hides its number alone."""
+    _, shown = _selected(self, planned, counted, meter)
+    return counted, shown if shown is None else {held: shown.get(held, 0) for held, _ in counted.units}
+
+
+_selected = Database._selected
+
+
+QUERIES = (
+    Planted(
+        name="wrong sensitivity of a sum",
+        about="Noise for one row of a unit where several count.",
+        subject=questions.NIGHTS,
+        patch=planted.sensitivity_of_one_row,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="noise for one group of several",
+        about="A unit counts in two groups, and the noise is that for one.",
+        subject=questions.COUNTS,
+        patch=planted.sensitivity_of_one_group,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="groups of a unit not bounded",
+        about="A unit counts in every group that it is in.",
+        subject=questions.COUNTS,
+        patch=planted.no_bounding_of_groups,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="groups by the order of the data",
+        about="A unit's groups are those that come first in the table.",
+        subject=questions.COUNTS,
+        patch=planted.groups_by_data_order,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="groups by what others have",
+        about="A unit's groups are those that most units are in: one unit can switch everybody's.",
+        subject=questions.COUNTS,
+        patch=planted.groups_chosen_among_all_units,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="rows of nobody counted",
+        about="Rows without a unit are kept, and are nobody's to bound.",
+        subject=questions.COUNTS,
+        patch=planted.rows_of_null_units_kept,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="rows of a unit not bounded",
+        about="A unit counts with all its rows.",
+        subject=questions.ROWS,
+        patch=planted.count_not_bounded,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="values not clamped",
+        about="A value far outside the declared bounds is added as it is.",
+        subject=questions.NIGHTS,
+        patch=planted.no_clamp,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a unit's total not clamped",
+        about="Rows are clamped, and their sum is not.",
+        subject=questions.SUMS,
+        patch=planted.no_clamp_of_a_units_total,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="an error for some rows",
+        about="A large value raises in the engine: the error tells that it is there.",
+        subject=questions.SUMS,
+        patch=planted.an_error_for_some_rows,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="uniqueness believed",
+        about="That a unit has one row was declared, and nobody looked.",
+        subject=questions.COUNTS,
+        patch=planted.uniqueness_believed,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="uniqueness outliving a join",
+        about="A unit has one row in its table, and still one, it is thought, after a join that makes it two.",
+        subject=questions.FLOORS,
+        patch=in_place(planning, "one_row_a_unit", _still_one_row),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="unclamped group key",
+        about="A column that is also a group key is added up without its bounds.",
+        subject=questions.POINTS,
+        patch=both(_clamped_unless_a_key("_coded"), _clamped_unless_a_key("_pairs")),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="uncorrelated IN",
+        about="A subquery about anybody's rows: one person switches everybody's.",
+        subject=questions.MATCHED,
+        patch=planted_own.OWN["match_uncorrelated"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a join without the unit",
+        about="Rows of one unit are joined with those of another.",
+        subject=questions.JOINED,
+        patch=planted_own.OWN["join_without_unit"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="tied window order",
+        about="Rows that tie are numbered in the order in which the engine finds them.",
+        subject=questions.FIRST_NIGHTS,
+        patch=planted_own.OWN["windows_tied"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a window over everyone",
+        about="A window without the unit in its partition.",
+        subject=questions.LATER_STAYS,
+        patch=planted_own.OWN["window_over_everyone"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a unit's first value",
+        about="The first value that the engine finds, where the least was asked for.",
+        subject=questions.PER_PERSON,
+        patch=planted_own.OWN["first_value_of_a_unit"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="sums of floats",
+        about="A unit's reals are added up as floats, in the order in which they come.",
+        subject=questions.FLOATS,
+        patch=planted_own.OWN["totals_of_floats"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="non-injective packed key",
+        about="A few bits in place of the unit: now and then two units share them, and one limit on their groups.",
+        subject=questions.COUNTS,
+        patch=in_place(aggregate, "_chosen", _by_few_bits),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a cap by the order of the data",
+        about="Before a join a unit's rows are cut to those that come first.",
+        subject=questions.CAPPED,
+        patch=planted_own.OWN["cap_by_data_order"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a full join of nobody",
+        about="Rows that only the right side has lose their unit.",
+        subject=questions.FULL,
+        patch=planted_own.OWN["full_join_of_nobody"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="arms of a union bounded apart",
+        about="What a unit has in the second arm counts as another unit's.",
+        subject=questions.UNION,
+        patch=test_replay_power.FAULTS["union_arms_limited_apart"][0],
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="rows of a unit in a median",
+        about="A unit is in a median with all its rows.",
+        subject=questions.MEDIANS,
+        patch=planted.rows_of_a_unit_not_limited,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a choice in one group of several",
+        about="A median is chosen in every group of a unit, and paid for in one.",
+        subject=questions.MEDIANS,
+        patch=planted.choices_in_one_group,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a quantile's rank by the smaller share",
+        about="The rank score moves by q or by 1 - q, and the smaller of them is taken.",
+        subject=questions.QUANTILES,
+        patch=planted.rank_moves_by_the_smaller_share,
+        caught=Caught.COUNTING,
+    ),
+    Planted(
+        name="a replaced unit moves as far as an added one",
+        about="The sensitivity of added units, for an account that protects replaced ones.",
+        subject=questions.REPLACED_SUM,
+        patch=in_place(
+            planning,
+            "_sensitivity",
+            lambda aggregate, tally, policy: _sensitivity(
+                aggregate, tally, replace(policy, budget=replace(policy.budget, neighbors=Neighbors.ADD_REMOVE))
+            ),
+        ),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="charge at half the price",
+        about="The events that are charged are those of mechanisms with twice the noise.",
+        subject=questions.COUNTS,
+        patch=planted.charge_at_half_epsilon,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="one draw for all groups",
+        about="All groups of an answer get the same noise, and their differences are exact.",
+        subject=questions.COUNTS,
+        patch=planted.one_draw_for_all_groups,
+        caught=Caught.COUNTING,
+    ),
+    Planted(
+        name="clamp at exact n",
+        about="A count is never shown above the number of rows that there are.",
+        subject=questions.UNITS,
+        patch=planted.clamped_at_the_exact_value,
+        caught=Caught.COUNTING,
+    ),
+    Planted(
+        name="no noise on empty groups",
+        about="A group without rows is shown as 0, and as 0 alone.",
+        subject=questions.COUNTS,
+        patch=planted.no_noise_on_empty_groups,
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="deterministic suppression",
+        about="Small counts are hidden by the exact count: what is hidden tells.",
+        subject=questions.UNITS,
+        patch=in_place(laplace, "exact_sum", _suppressed),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="key leakage",
+        about="A key is shown as soon as one unit has it.",
+        subject=questions.CITIES,
+        patch=in_place(Database, "_selected", _all_of_them),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="data-ordered output",
+        about="Keys come out in the order in which the engine met them.",
+        subject=questions.CITIES,
+        patch=in_place(keyed, "in_order", list),
+        caught=Caught.REPLAY,
+    ),
+)

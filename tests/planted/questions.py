@@ -1,0 +1,81 @@
+"""The gallery's own policy, and the questions under it that audits are pointed at."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from hubbub.audit.subject import Subject
+from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.testing.queries import OfQuery
+
+
+def _table(name: str, unit: str | None, *columns: Column, unique: bool = False) -> Table:
+    source = Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+    return Table(name=name, source=source, columns=columns, unit=unit, unique=unique)
+
+
+_WARD = Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c", "d"))
+_COST = Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100)))
+_NIGHTS = Column(name="nights", kind=integer(-(1 << 31), (1 << 31) - 1), bounds=(Fraction(0), Fraction(10)))
+_POINTS = Column(name="points", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(10)), keys=(1, 5, 1_000_000))
+_CITY = Column(name="city", kind=of(Type.TEXT))
+
+
+def _hospital(*, joined: int = 1000, **budget: Any) -> Policy:
+    """Stays and visits of people, a table of people with one row each, and a public one."""
+    who = Column(name="person", kind=of(Type.INTEGER))
+    tables = (
+        _table("stays", "person", who, _WARD, _COST, _NIGHTS, _POINTS, _CITY),
+        _table("visits", "person", who, _WARD, _NIGHTS),
+        _table("people", "person", who, _WARD, _NIGHTS, unique=True),
+        _table("places", None, Column(name="ward", kind=of(Type.TEXT)), Column(name="floor", kind=of(Type.INTEGER))),
+    )
+    return Policy(
+        account="people",
+        budget=Budget(**({"epsilon": Fraction(100)} | budget)),
+        tables={table.name: table for table in tables},
+        limits=Limits(max_groups=2, max_rows=3, max_unit_rows=joined, buy=False),
+        enforced=frozenset({"people"}),
+    )
+
+
+HOSPITAL = _hospital()
+FEW_JOINED = _hospital(joined=2)
+REPLACED = _hospital(neighbors=Neighbors.REPLACE_ONE)
+KEYS = _hospital(delta=Fraction(1, 10))
+
+
+def _asked(text: str, policy: Policy = HOSPITAL, *, delta: Fraction | None = None) -> Callable[[], Subject]:
+    return partial(OfQuery, policy, text, epsilon=Fraction(1), delta=delta)
+
+
+COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward")
+ROWS = _asked("SELECT count(*) FROM stays")
+UNITS = _asked("SELECT count(DISTINCT person) FROM stays")
+SUMS = _asked("SELECT ward, sum(cost) FROM stays GROUP BY ward")
+NIGHTS = _asked("SELECT sum(nights) FROM stays")
+POINTS = _asked("SELECT points, sum(points) FROM stays GROUP BY points")
+QUANTILES = _asked("SELECT quantile_cont(nights, 0.99) FROM stays")
+MEDIANS = _asked("SELECT ward, median(nights) FROM stays GROUP BY ward")
+CITIES = _asked("SELECT city, count(*) FROM stays GROUP BY city", KEYS, delta=Fraction(1, 20))
+MATCHED = _asked("SELECT count(*) FROM stays WHERE person IN (SELECT person FROM visits WHERE nights > 1000)")
+JOINED = _asked("SELECT sum(v.nights) FROM stays s JOIN visits v ON s.person = v.person AND s.ward = v.ward")
+CAPPED = _asked("SELECT sum(v.nights) FROM stays s JOIN visits v ON s.person = v.person", FEW_JOINED)
+FULL = _asked("SELECT count(*) FROM stays s FULL JOIN visits v ON s.person = v.person AND s.nights = v.nights + 1")
+FIRST_NIGHTS = _asked(
+    "SELECT sum(nights) FROM (SELECT person, nights, row_number() OVER (PARTITION BY person ORDER BY ward) AS place "
+    "FROM stays) WHERE place = 1"
+)
+LATER_STAYS = _asked(
+    "SELECT count(*) FROM (SELECT person, row_number() OVER (PARTITION BY person ORDER BY ward) AS place FROM stays) "
+    "WHERE place > 20"
+)
+PER_PERSON = _asked("SELECT count(*) FROM (SELECT person, min(nights) AS n FROM stays GROUP BY person) WHERE n > 3")
+FLOATS = _asked("SELECT count(*) FROM (SELECT person, sum(cost) AS c FROM stays GROUP BY person) WHERE c > 50")
+FLOORS = _asked("SELECT count(*) FROM people JOIN places ON people.ward = places.ward")
+UNION = _asked("SELECT count(*) FROM (SELECT person, ward FROM stays UNION ALL SELECT person, ward FROM visits)")
+REPLACED_SUM = _asked("SELECT ward, sum(nights) FROM stays GROUP BY ward", REPLACED)

@@ -17,7 +17,7 @@ MECHANISMS = PRIVACY | {"mechanisms"}
 MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
-SESSION = ASKED | WORKSHOPS | {"session", "blocks", "first", "buying", "diagnosed"}
+SESSION = ASKED | WORKSHOPS | {"session", "opening", "blocks", "first", "buying", "diagnosed"}
 JUDGES = frozenset({"audit", "attack", "anonymity"})
 EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 
@@ -40,6 +40,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "buying": ASKED | WORKSHOPS,
     "diagnosed": ASKED | WORKSHOPS,
     "session": ASKED | WORKSHOPS | {"buying", "diagnosed"},
+    "opening": ASKED | WORKSHOPS | {"session"},
     "blocks": ASKED | WORKSHOPS | {"session"},
     "first": ASKED | WORKSHOPS | {"session"},
     "audit": MECHANISMS,  # it is handed callables

@@ -6,6 +6,7 @@ from hubbub.errors import HubbubError
 from hubbub.first import first_over
 from hubbub.ledger import Ledger, Renewal
 from hubbub.meter import Meter
+from hubbub.opening import open
 from hubbub.policy.beside import private
 from hubbub.policy.paths import through
 from hubbub.privacy.budget import Budget
@@ -30,7 +31,7 @@ from hubbub.query.aggregates import (
 from hubbub.query.terms import col, when
 from hubbub.release import Release
 from hubbub.secret import Facts, Secret
-from hubbub.session import Database, open
+from hubbub.session import Database
 
 __version__ = "0.1.0"
 

@@ -8,11 +8,8 @@ db.sql("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=0.5)
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,18 +19,12 @@ from hubbub.buying import Known, buy, check_price, recalled, serve_again
 from hubbub.diagnosed import diagnosed
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB, Run
-from hubbub.errors import EngineError, NotAllowed, ParameterError, PolicyError
-from hubbub.ledger import OWNER, Ask, Ledger, Marks
+from hubbub.engines.public import before_the_charge
+from hubbub.errors import NotAllowed, ParameterError
+from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real, positive
-from hubbub.policy.beside import Private, with_keys_seen
-from hubbub.policy.build import single_table
-from hubbub.policy.checked import with_enforced
-from hubbub.policy.paths import Step
-from hubbub.policy.read import read_policy
-from hubbub.policy.sources import source_of, table_name
-from hubbub.policy.tables import Limits, Policy, Source, Table, Value
-from hubbub.privacy.budget import Budget
+from hubbub.policy.tables import Policy, Value
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
@@ -292,7 +283,7 @@ class Database:
                 chosen = meter.measure(mechanism, held).value
                 noisy.append([int(step) for group in chosen for step in np.atleast_1d(group)])
                 continue
-            secret = Secret(_vector([row[place] for row in cells]), facts)
+            secret = Secret(vector([row[place] for row in cells]), facts)
             noisy.append([int(value) for value in meter.measure(mechanism, secret).value])
         return stored.written(planned, stored.Drawn(noisy, None if shown is None else tuple(shown)))
 
@@ -311,21 +302,21 @@ class Database:
         return self._prepared(planned.aggregate)
 
     def _prepared(self, aggregate: Aggregate) -> Run:
-        with _before_the_charge("A table of the question could not be opened. Ask the owner."):
+        with before_the_charge("A table of the question could not be opened. Ask the owner."):
             return self._engine.prepare(aggregate, tables=self.policy.tables)
 
     def blocks(
         self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int
     ) -> Callable[[], list[Rows]]:
         """What deals the rows out to blocks, each unit's to one, when it is called: exact rows, for a sandbox alone."""
-        with _before_the_charge("A table of the query could not be opened. Ask the owner."):
+        with before_the_charge("A table of the query could not be opened. Ask the owner."):
             return self._engine.blocks(relation, columns, tables=self.policy.tables, blocks=blocks)
 
     # What is public: questions are read against this.
 
     def fanout(self, relation: Relation, keys: Sequence[Expression]) -> int:
         """How many rows of a public relation can share one combination of keys."""
-        with _before_the_charge("A public table of the question could not be read. Ask the owner."):
+        with before_the_charge("A public table of the question could not be read. Ask the owner."):
             return self._engine.fanout(relation, keys, tables=self.policy.tables)
 
     def values(self, table: str, column: str) -> tuple[Value, ...]:
@@ -335,7 +326,7 @@ class Database:
             assert declared is not None
             scan = Scan(table=table, columns=((column, declared.kind),), unit=None)
             wanted = Column(column, declared.kind)
-            with _before_the_charge(f"The public table {table} could not be read. Ask the owner."):
+            with before_the_charge(f"The public table {table} could not be read. Ask the owner."):
                 found = self._engine.values(scan, wanted, tables=self.policy.tables, most=MOST_VALUES)
             self._public[table, column] = found
         return self._public[table, column]
@@ -357,116 +348,7 @@ class Database:
         return f"Database({', '.join(sorted(self.policy.tables))}; account {self.policy.account!r})"
 
 
-def open(
-    data: Any,
-    *,
-    unit: str | Step | None = None,
-    budget: Budget | None = None,
-    bounds: Mapping[str, object] | None = None,
-    keys: Mapping[str, object] | None = None,
-    types: Mapping[str, object] | None = None,
-    nullable: Mapping[str, bool] | None = None,
-    grids: Mapping[str, object] | None = None,
-    unique: Sequence[str] = (),
-    max_groups: int | None = None,
-    max_rows: int | None = None,
-    max_total_rows: int | None = None,
-    limits: Limits | None = None,
-    name: str | None = None,
-    tables: Mapping[str, Any] | None = None,
-    account: str = "people",
-    version: str = "1",
-    principal: str = OWNER,
-    ledger: str | os.PathLike[str] | Ledger | None = None,
-    marks: Marks | None = None,
-    log: Callable[[str], None] | None = None,
-) -> Database:
-    """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
-
-    Tables beside it are public, unless they are said to be ``private(…)``. ``unique`` names columns of which no two
-    rows share a value, for paths to the unit and joins; they are looked at here, and refused if some do.
-    """
-    chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows, max_total_rows=max_total_rows)
-    engine = DuckDB(limits=chosen, log=log)
-    try:
-        if _is_policy(data):
-            policy = with_enforced(read_policy(data, describe=lambda source: schema_of(engine, source)), data)
-            engine.limits = policy.limits
-        else:
-            if unit is None or budget is None:
-                missing = "unit" if unit is None else "budget"
-                raise ParameterError(missing, "declared: whose each row is, and what all answers may cost", None)
-            source, own = _source(data, name)
-            private = single_table(
-                name=own,
-                source=source,
-                schema=schema_of(engine, source),
-                unit=unit,
-                bounds=bounds,
-                keys=keys,
-                types=types,
-                nullable=nullable,
-                grids=grids,
-                uniques=dict.fromkeys(unique, True),
-            )
-            beside = [_beside(engine, table, held) for table, held in (tables or {}).items()]
-            policy = Policy(
-                account=account,
-                budget=budget,
-                tables={table.name: table for table in (private, *beside)},
-                limits=chosen,
-                version=version,
-            )
-            with _before_the_charge("A table with a unique column could not be read. Is it what was declared?"):
-                policy = with_keys_seen(policy, engine.repeated)
-        book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
-        return Database(policy, ledger=book, engine=engine, principal=principal)
-    except BaseException:
-        engine.close()
-        raise
-
-
-def _place(ledger: str | os.PathLike[str] | None, policy: Policy, data: Any) -> str | os.PathLike[str]:
-    """What was said, what the policy says, what the environment says; else beside the policy, wherever it is read."""
-    found = ledger or policy.ledger or os.environ.get("HUBBUB_LEDGER")
-    return found or (Path(data).absolute().parent if _is_policy(data) else Path()) / "hubbub.ledger"
-
-
-def _is_policy(data: Any) -> bool:
-    return isinstance(data, str | os.PathLike) and Path(data).suffix == ".toml"
-
-
-def _source(data: Any, name: str | None) -> tuple[Source, str]:
-    if isinstance(data, str | os.PathLike) or (isinstance(data, list | tuple) and data):
-        source = source_of(data, name=name)
-        return source, name or source.table or table_name(source.paths[0])
-    return Source(format="frame", frame=data), name or "data"
-
-
-def schema_of(engine: DuckDB, source: Source) -> Sequence[tuple[str, str]]:
-    """The names and types that a source declares itself; no value is read for it."""
-    place = source.paths[0] if source.paths else "the frame"
-    with _before_the_charge(f"The schema of {place} could not be read. Is it {source.format}, and readable?"):
-        return engine.describe(source)
-
-
-@contextmanager
-def _before_the_charge(sentence: str) -> Iterator[None]:
-    """Here the engine reads what is public, and nothing has been paid: its one error would say too much."""
-    try:
-        yield
-    except EngineError:
-        raise PolicyError(sentence) from None
-
-
-def _beside(engine: DuckDB, name: str, held: Any) -> Table:
-    source, _ = _source(held.data if isinstance(held, Private) else held, name)
-    schema = schema_of(engine, source)
-    if isinstance(held, Private):
-        return held.table(name=name, source=source, schema=schema)
-    return single_table(name=name, source=source, schema=schema, unit=None)
-
-
-def _vector(cells: Sequence[int]) -> Any:
+def vector(cells: Sequence[int]) -> Any:
+    """Exact numbers as mechanisms take them."""
     fits = all(-_INT64 < cell < _INT64 for cell in cells)
     return np.array(cells, dtype=np.int64 if fits else object)

@@ -68,7 +68,8 @@ BROKEN: dict[str, tuple[Twin, Any, Any]] = {
 @pytest.mark.parametrize("mistake", BROKEN)
 def test_a_mistake_in_smooth_sensitivity_is_caught(mistake: str) -> None:
     broken, x, y = BROKEN[mistake]
-    assert lower_bound(broken, x, y, samples=60_000).accuses(1.0)
+    samples = 300_000 if "light tails" in mistake else 60_000  # what is far out is rare
+    assert lower_bound(broken, x, y, samples=samples).accuses(1.0)
     assert not lower_bound(MEDIAN, x, y, samples=60_000).accuses(1.0)
 
 

@@ -187,7 +187,7 @@ def _specimen(name: str) -> OfSpecimen:
     return OfSpecimen(next(one for one in SPECIMENS if one.name == name))
 
 
-@pytest.mark.parametrize("name", ["geometric", "gaussian", "permute-and-flip", "randomized response", "optimal keys"])
+@pytest.mark.parametrize("name", ["geometric", "gaussian", "randomized response"])
 def test_specimens_are_not_accused(name: str) -> None:
     report = examine(_specimen(name), settings=Settings(pairs=3, pilots=2, steps=1, samples=4_000))
     assert not report.accused, str(report)

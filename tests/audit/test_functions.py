@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.audit import Claim, Settings, examine
+from hubbub.audit import Claim, Raised, Settings, examine
 from hubbub.audit.chance import Chance
 from hubbub.audit.functions import OfFunction
 from hubbub.errors import ParameterError
@@ -54,10 +54,12 @@ def test_what_is_not_private_is_accused_on_few_rows(function: Any) -> None:
     assert len(found.shown) < 120, found.shown
 
 
-def test_an_error_is_told_as_one() -> None:
-    report = examine(OfFunction(refuses_fives, claim=Claim.pure(1.0), rows=(0, 5)), settings=QUICK)
+def test_an_error_is_an_answer() -> None:
+    subject = OfFunction(refuses_fives, claim=Claim.pure(1.0), rows=(0, 5))
+    assert subject.answers([5], times=2) == [Raised("ValueError", "five")] * 2
+    report = examine(subject, settings=QUICK)
     assert report.counterexample is not None
-    assert "ValueError" in report.counterexample.sentences[0]
+    assert "5" in report.counterexample.shown
 
 
 @pytest.mark.parametrize("neighbors", list(Neighbors))

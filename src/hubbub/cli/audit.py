@@ -88,9 +88,9 @@ def _subject(what: str, *, policy: Path | None, epsilon: Fraction | None, delta:
     if what in SUBJECTS or not what.lstrip().lower().startswith(("select", "with", "(")):
         return subject_of(what)
     from hubbub.engines.duckdb import DuckDB
+    from hubbub.engines.public import schema_of
     from hubbub.policy.checked import with_enforced
     from hubbub.policy.read import read_policy
-    from hubbub.session import schema_of
     from hubbub.testing.queries import OfQuery
 
     place = policy or POLICY

@@ -22,10 +22,10 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     from hubbub.cli.owner import connected
     from hubbub.cli.printing import complain, note, say
     from hubbub.engines.duckdb import DuckDB
+    from hubbub.engines.public import schema_of
     from hubbub.policy.check import check as checked
     from hubbub.policy.checked import record, stamps
     from hubbub.policy.read import read_policy
-    from hubbub.session import schema_of
 
     file = policy or default_policy()
     with DuckDB(standbys=1) as engine:

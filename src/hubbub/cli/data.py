@@ -124,7 +124,7 @@ class Data:
     def opened(self) -> "Database":
         """The data, ready to be asked."""
         from hubbub.ledger import OWNER
-        from hubbub.session import open as opened
+        from hubbub.opening import open as opened
 
         common: dict[str, Any] = {"ledger": self.ledger, "principal": self.principal or OWNER, "log": self._log()}
         policy = self._policy()

@@ -54,9 +54,9 @@ def init(
 def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "list[Draft]":
     """One table, or all tables of a DuckDB file."""
     from hubbub.cli.owner import tables_in
+    from hubbub.engines.public import schema_of
     from hubbub.policy.sources import source_of, table_name
     from hubbub.policy.write import Draft
-    from hubbub.session import schema_of
 
     path = file if os.path.isabs(file) else os.path.relpath(file, folder)
     source = source_of(file, name=table_name(file))

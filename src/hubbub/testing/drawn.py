@@ -22,7 +22,7 @@ from hubbub.purse import Prepaid
 from hubbub.query.ops import Cell, Counted
 from hubbub.query.plan import Plan
 from hubbub.query.selection import first_keys, restricted
-from hubbub.session import Database, _vector
+from hubbub.session import Database, vector
 from hubbub.testing.replay import replayed
 
 _PLENTY = Charge(loss=1 << 90, failure=1 << 90)
@@ -108,7 +108,7 @@ def _of_one(plan: Plan, held: Counted, place: int, times: int | None) -> list[li
     if choice is not None:
         value = choice.value(held.histograms[choice.histogram])
     else:
-        value = _vector([row[place] for row in held.tallies])
+        value = vector([row[place] for row in held.tallies])
     if times is None:
         return [_steps(mechanism.draw(value))]
     if isinstance(mechanism, Geometric | Gaussian):

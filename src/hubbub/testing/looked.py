@@ -13,7 +13,7 @@ import numpy as np
 from hubbub.mechanisms import Gaussian, Geometric, Mechanism, PerGroup
 from hubbub.query.ops import Counted
 from hubbub.query.plan import Plan
-from hubbub.session import _vector
+from hubbub.session import vector
 
 _KEPT = 2
 _MOST_STEPS = 4096
@@ -111,7 +111,7 @@ def _value(plan: Plan, held: Counted, place: int) -> Any:
     choice = plan.choice(place)
     if choice is not None:
         return choice.value(held.histograms[choice.histogram])
-    return _vector([row[place] for row in held.tallies])
+    return vector([row[place] for row in held.tallies])
 
 
 def _scale(mechanism: Mechanism) -> float | None:

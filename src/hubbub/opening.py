@@ -1,0 +1,114 @@
+"""Opening data: a file, a glob or a frame with what is declared beside it, or a policy that says all of it."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.public import before_the_charge, schema_of
+from hubbub.errors import ParameterError
+from hubbub.ledger import OWNER, Ledger, Marks
+from hubbub.policy.beside import Private, with_keys_seen
+from hubbub.policy.build import single_table
+from hubbub.policy.checked import with_enforced
+from hubbub.policy.paths import Step
+from hubbub.policy.read import read_policy
+from hubbub.policy.sources import source_of, table_name
+from hubbub.policy.tables import Limits, Policy, Source, Table
+from hubbub.privacy.budget import Budget
+from hubbub.session import Database
+
+
+def open(
+    data: Any,
+    *,
+    unit: str | Step | None = None,
+    budget: Budget | None = None,
+    bounds: Mapping[str, object] | None = None,
+    keys: Mapping[str, object] | None = None,
+    types: Mapping[str, object] | None = None,
+    nullable: Mapping[str, bool] | None = None,
+    grids: Mapping[str, object] | None = None,
+    unique: Sequence[str] = (),
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    max_total_rows: int | None = None,
+    limits: Limits | None = None,
+    name: str | None = None,
+    tables: Mapping[str, Any] | None = None,
+    account: str = "people",
+    version: str = "1",
+    principal: str = OWNER,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    marks: Marks | None = None,
+    log: Callable[[str], None] | None = None,
+) -> Database:
+    """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
+
+    Tables beside it are public, unless they are said to be ``private(…)``. ``unique`` names columns of which no two
+    rows share a value, for paths to the unit and joins; they are looked at here, and refused if some do.
+    """
+    chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows, max_total_rows=max_total_rows)
+    engine = DuckDB(limits=chosen, log=log)
+    try:
+        if _is_policy(data):
+            policy = with_enforced(read_policy(data, describe=lambda source: schema_of(engine, source)), data)
+            engine.limits = policy.limits
+        else:
+            if unit is None or budget is None:
+                missing = "unit" if unit is None else "budget"
+                raise ParameterError(missing, "declared: whose each row is, and what all answers may cost", None)
+            source, own = _source(data, name)
+            private = single_table(
+                name=own,
+                source=source,
+                schema=schema_of(engine, source),
+                unit=unit,
+                bounds=bounds,
+                keys=keys,
+                types=types,
+                nullable=nullable,
+                grids=grids,
+                uniques=dict.fromkeys(unique, True),
+            )
+            beside = [_beside(engine, table, held) for table, held in (tables or {}).items()]
+            policy = Policy(
+                account=account,
+                budget=budget,
+                tables={table.name: table for table in (private, *beside)},
+                limits=chosen,
+                version=version,
+            )
+            with before_the_charge("A table with a unique column could not be read. Is it what was declared?"):
+                policy = with_keys_seen(policy, engine.repeated)
+        book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
+        return Database(policy, ledger=book, engine=engine, principal=principal)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _place(ledger: str | os.PathLike[str] | None, policy: Policy, data: Any) -> str | os.PathLike[str]:
+    """What was said, what the policy says, what the environment says; else beside the policy, wherever it is read."""
+    found = ledger or policy.ledger or os.environ.get("HUBBUB_LEDGER")
+    return found or (Path(data).absolute().parent if _is_policy(data) else Path()) / "hubbub.ledger"
+
+
+def _is_policy(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike) and Path(data).suffix == ".toml"
+
+
+def _source(data: Any, name: str | None) -> tuple[Source, str]:
+    if isinstance(data, str | os.PathLike) or (isinstance(data, list | tuple) and data):
+        source = source_of(data, name=name)
+        return source, name or source.table or table_name(source.paths[0])
+    return Source(format="frame", frame=data), name or "data"
+
+
+def _beside(engine: DuckDB, name: str, held: Any) -> Table:
+    source, _ = _source(held.data if isinstance(held, Private) else held, name)
+    schema = schema_of(engine, source)
+    if isinstance(held, Private):
+        return held.table(name=name, source=source, schema=schema)
+    return single_table(name=name, source=source, schema=schema, unit=None)

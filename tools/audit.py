@@ -2,15 +2,22 @@
 
 Each run has a seed of its own, so that each makes other inputs up and draws other noise. Nothing of ours may be
 accused. An honest subject is accused by accident at most five times in a million runs, so one accusation here is a bug.
+
+A long campaign can be run in pieces: ``--first-seed 50 --tally FILE`` goes on where ``--runs 50 --tally FILE`` ended,
+and adds to what the file says. What was done when a piece is cut short is in the file.
 """
 
 import argparse
+import json
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -21,6 +28,7 @@ from hubbub.testing.subjects import SUBJECTS
 from tests.planted.queries import QUERIES
 
 RUNS = 100
+SLOWEST = 3
 
 
 @cache
@@ -30,6 +38,63 @@ def subjects() -> dict[str, Callable[[], Subject]]:
     return {**SUBJECTS, **{f"question {place}": made for place, made in enumerate(asked, 1)}}
 
 
+@dataclass
+class Tally:
+    """What was audited so far, in one piece or in several."""
+
+    runs: dict[str, int] = field(default_factory=dict)
+    accusations: dict[str, int] = field(default_factory=dict)
+    """Of each subject that was audited, 0 among them."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Spent on each subject, on one core."""
+    pieces: list[dict[str, Any]] = field(default_factory=list)
+    """Which seeds: a seed that was run twice makes the same inputs up twice, with other noise."""
+    reports: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path | None) -> "Tally":
+        """From a file; empty where there is none yet."""
+        if path is None or not path.exists():
+            return cls()
+        held = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{name: held[name] for name in cls.__dataclass_fields__})
+
+    def write(self, path: Path | None) -> None:
+        """All of it, or the file stays as it was."""
+        if path is not None:
+            beside = path.with_name(f"{path.name}.new")
+            held = asdict(self) | {"total": self.total}
+            beside.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            beside.replace(path)
+
+    def add(self, name: str, seed: int, report: str | None, took: float) -> None:
+        """One audit more."""
+        self.runs[name] = self.runs.get(name, 0) + 1
+        self.accusations[name] = self.accusations.get(name, 0) + (report is not None)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
+        self.pieces[-1]["done"] += 1
+        self.reports += [] if report is None else [f"seed {seed}: {report}"]
+
+    @property
+    def total(self) -> dict[str, Any]:
+        """Over all subjects."""
+        return {
+            "audits": sum(self.runs.values()),
+            "subjects": len(self.runs),
+            "accusations": sum(self.accusations.values()),
+            "seconds": round(sum(self.seconds.values()), 1),
+        }
+
+    def __str__(self) -> str:
+        total, mean = self.total, {name: self.seconds[name] / self.runs[name] for name in self.runs}
+        slowest = sorted(mean, key=mean.__getitem__)[-SLOWEST:]
+        return (
+            f"{total['accusations']} accusations in {total['audits']:,} audits of {total['subjects']} subjects, in "
+            f"{total['seconds'] / 60:.1f} minutes of one core (slowest, each time: "
+            f"{', '.join(f'{name} {mean[name]:.1f} s' for name in slowest)})."
+        )
+
+
 def run(name: str, seed: int) -> tuple[str, int, str | None, float]:
     """One audit: the accusation, if there is one, and the time it took."""
     start = time.monotonic()
@@ -37,44 +102,43 @@ def run(name: str, seed: int) -> tuple[str, int, str | None, float]:
     return name, seed, str(report) if report.accused else None, time.monotonic() - start
 
 
-def done(pool: ProcessPoolExecutor, names: Sequence[str], runs: int) -> Iterator[tuple[str, int, str | None, float]]:
+def done(
+    pool: ProcessPoolExecutor, names: Sequence[str], seeds: Sequence[int]
+) -> Iterator[tuple[str, int, str | None, float]]:
     """All runs, as they end; all subjects once before any of them twice."""
-    waiting = [pool.submit(run, name, seed) for seed in range(runs) for name in names]
+    waiting = [pool.submit(run, name, seed) for seed in seeds for name in names]
     yield from (one.result() for one in as_completed(waiting))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Audit, count, and say so; 1 where anybody was accused."""
+    """Audit, count, and say so; 1 where anybody was accused, in this piece or in one before it."""
     parser = argparse.ArgumentParser(prog="tools.audit", description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS, help=f"audits of each subject (default {RUNS})")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="K", help="seeds K, K + 1, … (default 0)")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="add to this JSON file, one piece at a time")
     parser.add_argument("--only", action="append", default=[], help="subjects whose name contains this")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     names = [name for name in subjects() if not chosen.only or any(part in name for part in chosen.only)]
-    console, accused, seconds = Console(), list[str](), dict.fromkeys(names, 0.0)
-    start = time.monotonic()
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.runs)
+    console, tally = Console(), Tally.read(chosen.tally)
+    tally.pieces.append({"first_seed": seeds.start, "runs": len(seeds), "only": chosen.only, "done": 0})
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     fresh = multiprocessing.get_context("spawn")
     with (
         Progress(*columns, TimeRemainingColumn(), console=console) as progress,
         ProcessPoolExecutor(max_workers=chosen.workers, mp_context=fresh) as pool,
     ):
-        task = progress.add_task("nobody accused", total=len(names) * chosen.runs)
-        for name, seed, report, took in done(pool, names, chosen.runs):
-            seconds[name] += took
+        task = progress.add_task("nobody accused", total=len(names) * len(seeds))
+        for name, seed, report, took in done(pool, names, seeds):
+            tally.add(name, seed, report, took)
+            tally.write(chosen.tally)
             if report is not None:
-                accused.append(name)
                 console.print(f"seed {seed}: {report}", markup=False, highlight=False)
-            progress.update(task, advance=1, description=f"{len(accused)} accused" if accused else "nobody accused")
-    slowest = ", ".join(
-        f"{name} {seconds[name] / chosen.runs:.1f} s" for name in sorted(names, key=seconds.__getitem__)[-3:]
-    )
-    console.print(
-        f"{len(accused)} accusations in {len(names) * chosen.runs:,} audits of {len(names)} subjects, in "
-        f"{(time.monotonic() - start) / 60:.1f} minutes on {chosen.workers} cores (slowest, each time: {slowest}).",
-        highlight=False,
-    )
-    return 1 if accused else 0
+            accused = tally.total["accusations"]
+            progress.update(task, advance=1, description=f"{accused} accused" if accused else "nobody accused")
+    console.print(str(tally), highlight=False)
+    return 1 if tally.total["accusations"] else 0
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.audit.events import Cells, Event, Intervals, Tail, choose
-from hubbub.audit.outputs import Raised, View, key, kind, number, views
+from hubbub.audit.events import Candidates, Cells, Event, Intervals, Tail, choose
+from hubbub.audit.outputs import Batch, Raised, Read, View, as_key, as_number, key, kind, number, views
 
-OUTPUT = View(name="output", numeric=True, of=number)
-NAMED = View(name="output", numeric=False, of=key)
+OUTPUT = View(name="output", numeric=True, of=as_number)
+NAMED = View(name="output", numeric=False, of=as_key)
 
 
 def test_a_tail_includes_its_threshold() -> None:
@@ -128,3 +128,32 @@ def test_what_never_repeats_is_the_event_everything_else() -> None:
     first = [f"answer {i}" for i in range(500)]
     event = choose(first, ["none"] * 500, worth=lambda p, q: np.log(p) - np.log(q), draws=5000, level=1e-6)
     assert str(event) == "output is not 'none'"
+
+
+def test_what_is_read_of_a_batch_is_what_is_read_of_each_output() -> None:
+    """Whole arrays, and outputs that were asked before, give what the view gives for each output alone."""
+    tuples: list[Any] = [(1, "a", 2.5), (1, "b", math.nan), (2, "a", -0.0), (), Raised("E", ""), {"k": 1}, [3, 4]]
+    for outputs in (tuples, np.array([3, 3, -1, 7]), np.array([0.5, math.nan, -0.0]), np.array([[1, 2], [3, 2]])):
+        batch = Batch(outputs)
+        for view in views(outputs):
+            for _ in range(2):
+                if view.numeric:
+                    alone = [view.of(Read(output)) for output in outputs]
+                    assert np.array_equal(view.numbers(batch), np.array(alone, dtype=float), equal_nan=True)
+                else:
+                    assert view.keys(batch) == [view.of(Read(output)) for output in outputs]
+
+
+def test_both_orders_are_weighed_on_the_same_counts() -> None:
+    """The event for one order of a pair is the one that is chosen when the sides change places."""
+    rng = np.random.default_rng(7)
+    one, other = rng.integers(0, 4, size=(500, 2)), rng.integers(0, 5, size=(500, 2))
+
+    def worth(p: Any, q: Any) -> Any:
+        return np.log(p) - np.log(q)
+
+    both = Candidates(Batch(one), Batch(other))
+    for likelier, sides in enumerate(((one, other), (other, one))):
+        assert str(both.best(worth=worth, draws=5000, level=1e-6, likelier=likelier)) == str(
+            choose(*sides, worth=worth, draws=5000, level=1e-6)
+        )

@@ -241,3 +241,35 @@ def test_a_report_of_nothing_has_no_sight() -> None:
     report = examine(Counting(fault_from=0), settings=QUICK)
     assert isinstance(report, Report)
     assert report.sight is None
+
+
+class Normal(Counting):
+    """The same with Gaussian noise, and a claim at three points; every request for answers is kept."""
+
+    @property
+    def claim(self) -> Claim:
+        return Claim.of(GaussianEvent(sigma=Fraction(1)))
+
+    def answers(self, value: Sequence[int], *, times: int) -> Any:
+        self.asked.append(times)
+        return Gaussian.at_rho(rho=Fraction(1, 2)).repeat(len(value), times=times)
+
+
+def test_all_points_of_a_claim_are_read_from_one_set_of_draws() -> None:
+    """Each point still has its own share of the confidence, over both finals."""
+    subject = Normal()
+    report = examine(subject, settings=QUICK)
+    assert not report.accused
+    assert len(report.claim.points) == 3
+    assert len(report.findings) == 3 * QUICK.finals
+    assert subject.asked.count(QUICK.samples) == 2 * QUICK.finals
+    assert report.tried.draws == sum(times for times in subject.asked if times >= QUICK.pilot)
+    assert all(one.confidence == pytest.approx(1 - 1e-6 / 6, abs=1e-15) for one in report.findings)
+
+
+def test_many_numbers_below_a_bound() -> None:
+    found = Chance("a").many_below(6, 60_000)
+    assert found.tolist() == Chance("a").many_below(6, 60_000).tolist()
+    assert found.tolist() != Chance("b").many_below(6, 60_000).tolist()
+    assert set(found.tolist()) == set(range(6))
+    assert all(abs(np.count_nonzero(found == one) - 10_000) < 500 for one in range(6))

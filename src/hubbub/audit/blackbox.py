@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.audit.bounds import Counts, delta_joint, epsilon_joint, level_of
-from hubbub.audit.events import Floats, Worth, choose
+from hubbub.audit.events import Candidates, Floats, Worth
 from hubbub.audit.finding import Finding
-from hubbub.audit.outputs import Outputs, Raised
+from hubbub.audit.outputs import Batch, Outputs, Raised
 from hubbub.errors import ParameterError
 from hubbub.parameters import between, non_negative, whole
 
@@ -32,16 +32,7 @@ def lower_bound(
     better bound is reported, so the claim of the Finding holds with ``confidence``, whatever the mechanism does, as
     long as its answers are independent. Errors raised by the mechanism are outputs.
     """
-    delta = float(between("delta", delta, 0, 1, high_open=True))
-
-    def proven(counts: Counts, level: float) -> float:
-        return epsilon_joint(counts, confidence=1 - level, delta=delta)
-
-    def worth(p: Floats, q: Floats) -> Floats:
-        return np.log(np.maximum(p - delta, 1e-12)) - np.log(q)
-
-    bound, evidence = _audit(mechanism, x, y, samples=samples, confidence=confidence, proven=proven, worth=worth)
-    return Finding(epsilon=bound, delta=delta, bounds="epsilon", confidence=confidence, **evidence)
+    return Drawn(mechanism, x, y, samples=samples).epsilon(delta=delta, confidence=confidence)
 
 
 def lower_bound_delta(
@@ -51,49 +42,67 @@ def lower_bound_delta(
 
     The same audit as `lower_bound`, with max(P(E | x) − e^ε·P(E | y), P(E | y) − e^ε·P(E | x)) as its aim.
     """
-    epsilon = float(non_negative("epsilon", epsilon))
-    growth = math.exp(min(epsilon, 700.0))
-
-    def proven(counts: Counts, level: float) -> float:
-        return delta_joint(counts, confidence=1 - level, epsilon=epsilon)
-
-    def worth(p: Floats, q: Floats) -> Floats:
-        return p - growth * q
-
-    bound, evidence = _audit(mechanism, x, y, samples=samples, confidence=confidence, proven=proven, worth=worth)
-    return Finding(epsilon=epsilon, delta=bound, bounds="delta", confidence=confidence, **evidence)
+    return Drawn(mechanism, x, y, samples=samples).delta(epsilon=epsilon, confidence=confidence)
 
 
-def _audit(
-    mechanism: Any,
-    x: Any,
-    y: Any,
-    *,
-    samples: int,
-    confidence: float,
-    proven: Callable[[Counts, float], float],
-    worth: Worth,
-) -> tuple[float, dict[str, Any]]:
-    samples = whole("samples", samples, least=100)
-    level = level_of(confidence) / 2
-    answers = dict(zip("xy", _answers(mechanism, x, y, times=samples), strict=True))
-    choosing = min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
-    testing = samples - choosing
-    best: tuple[float, dict[str, Any]] | None = None
-    for likelier, other in (("x", "y"), ("y", "x")):
-        first, second = answers[likelier], answers[other]
-        event = choose(first[:choosing], second[:choosing], worth=worth, draws=testing, level=level)
-        counts = Counts(
-            hits=event.hits(first[choosing:]),
-            draws=testing,
-            other_hits=event.hits(second[choosing:]),
-            other_draws=testing,
-        )
-        bound = proven(counts, level)
-        if best is None or bound > best[0]:
-            best = bound, {"event": str(event), "likelier": likelier, "counts": counts}
-    assert best is not None
-    return best
+class Drawn:
+    """Answers on both inputs, from which any number of bounds may be read.
+
+    Each bound holds with its own confidence whatever the others are read from: whoever reads several adds up what they
+    may be wrong with (Bonferroni), and that needs no independence. So a claim at several (ε, δ) takes one set of draws.
+    """
+
+    def __init__(self, mechanism: Any, x: Any, y: Any, *, samples: int) -> None:
+        samples = whole("samples", samples, least=100)
+        choosing = min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
+        answers = _answers(mechanism, x, y, times=samples)
+        self._testing = samples - choosing
+        self._tested = [Batch(side[choosing:]) for side in answers]
+        self._candidates = Candidates(*(Batch(side[:choosing]) for side in answers))
+
+    def epsilon(self, *, delta: float = 0.0, confidence: float = CONFIDENCE) -> Finding:
+        """A lower bound on ε at δ."""
+        delta = float(between("delta", delta, 0, 1, high_open=True))
+
+        def proven(counts: Counts, level: float) -> float:
+            return epsilon_joint(counts, confidence=1 - level, delta=delta)
+
+        def worth(p: Floats, q: Floats) -> Floats:
+            return np.log(np.maximum(p - delta, 1e-12)) - np.log(q)
+
+        bound, evidence = self._bound(confidence=confidence, proven=proven, worth=worth)
+        return Finding(epsilon=bound, delta=delta, bounds="epsilon", confidence=confidence, **evidence)
+
+    def delta(self, *, epsilon: float, confidence: float = CONFIDENCE) -> Finding:
+        """A lower bound on δ at ε."""
+        epsilon = float(non_negative("epsilon", epsilon))
+        growth = math.exp(min(epsilon, 700.0))
+
+        def proven(counts: Counts, level: float) -> float:
+            return delta_joint(counts, confidence=1 - level, epsilon=epsilon)
+
+        def worth(p: Floats, q: Floats) -> Floats:
+            return p - growth * q
+
+        bound, evidence = self._bound(confidence=confidence, proven=proven, worth=worth)
+        return Finding(epsilon=epsilon, delta=bound, bounds="delta", confidence=confidence, **evidence)
+
+    def _bound(
+        self, *, confidence: float, proven: Callable[[Counts, float], float], worth: Worth
+    ) -> tuple[float, dict[str, Any]]:
+        level = level_of(confidence) / 2
+        found: list[tuple[float, dict[str, Any]]] = []
+        for likelier, (first, second) in enumerate((self._tested, self._tested[::-1])):
+            event = self._candidates.best(worth=worth, draws=self._testing, level=level, likelier=likelier)
+            counts = Counts(
+                hits=event.hits(first),
+                draws=self._testing,
+                other_hits=event.hits(second),
+                other_draws=self._testing,
+            )
+            evidence = {"event": str(event), "likelier": "xy"[likelier], "counts": counts}
+            found.append((proven(counts, level), evidence))
+        return max(found, key=lambda one: one[0])
 
 
 def _answers(mechanism: Any, x: Any, y: Any, *, times: int) -> tuple[Outputs, Outputs]:

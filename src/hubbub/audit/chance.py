@@ -7,6 +7,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 T = TypeVar("T")
 
 
@@ -14,12 +17,18 @@ class Chance:
     """A stream of choices, fixed by its seed."""
 
     def __init__(self, seed: int | str) -> None:
-        self._words = _words(str(seed))
+        self._seed = str(seed)
+        self._words = _words(self._seed)
 
     def below(self, bound: int) -> int:
         """A number from 0 on, below the bound."""
         limit = (1 << 64) - (1 << 64) % bound
         return next(word for word in self._words if word < limit) % bound
+
+    def many_below(self, bound: int, many: int) -> NDArray[np.int64]:
+        """So many numbers from 0 on, below a small bound, all at once: fixed by the seed and by nothing else."""
+        words = np.frombuffer(hashlib.shake_256(self._seed.encode()).digest(8 * many), dtype="<u8")
+        return (words % np.uint64(bound)).astype(np.int64)
 
     def between(self, low: int, high: int) -> int:
         """A number from low to high, both included."""

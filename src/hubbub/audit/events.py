@@ -11,19 +11,22 @@ A candidate's worth is a careful forecast of the bound it would prove: Wilson li
 region, widened by two standard errors of the choosing draws themselves, so that a lucky candidate does not beat a good
 one; cells are sorted by one half of the choosing draws and their prefixes weighed by the other half. The forecast need
 not be right: the draws that test the event are fresh, so a poor choice costs power and never an unjust accusation.
+
+What is counted in the choosing draws is the same whichever claim is tried and whichever order of the pair: `Candidates`
+counts once, and each aim is then weighed on the counts.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hubbub.audit.outputs import Outputs, View, views
+from hubbub.audit.outputs import Batch, Outputs, View, views, views_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,7 +48,7 @@ _SHOWN = 8
 class Region(Protocol):
     """A set of values of a view."""
 
-    def hits(self, view: View, outputs: Outputs) -> int:
+    def hits(self, view: View, outputs: Outputs | Batch) -> int:
         """How many of the outputs fall into the region."""
         ...
 
@@ -61,7 +64,7 @@ class Event:
     view: View
     region: Region
 
-    def hits(self, outputs: Outputs) -> int:
+    def hits(self, outputs: Outputs | Batch) -> int:
         """How many of the outputs belong to the event."""
         return self.region.hits(self.view, outputs)
 
@@ -76,7 +79,7 @@ class Tail:
     threshold: float
     upper: bool
 
-    def hits(self, view: View, outputs: Outputs) -> int:
+    def hits(self, view: View, outputs: Outputs | Batch) -> int:
         numbers = view.numbers(outputs)
         return int(np.count_nonzero(numbers >= self.threshold if self.upper else numbers <= self.threshold))
 
@@ -91,7 +94,7 @@ class Intervals:
     edges: tuple[float, ...]
     chosen: frozenset[int]
 
-    def hits(self, view: View, outputs: Outputs) -> int:
+    def hits(self, view: View, outputs: Outputs | Batch) -> int:
         numbers = view.numbers(outputs)
         places = np.searchsorted(np.array(self.edges), numbers[~np.isnan(numbers)], side="right")
         return int(np.count_nonzero(np.isin(places, list(self.chosen))))
@@ -117,7 +120,7 @@ class Cells:
     common: frozenset[Hashable]
     others: bool
 
-    def hits(self, view: View, outputs: Outputs) -> int:
+    def hits(self, view: View, outputs: Outputs | Batch) -> int:
         chosen = frozenset(self.chosen)
         return sum(value in chosen or (self.others and value not in self.common) for value in view.keys(outputs))
 
@@ -133,15 +136,27 @@ class Cells:
 
 def choose(first: Outputs, second: Outputs, *, worth: Worth, draws: int, level: float) -> Event:
     """The event that ``draws`` fresh draws a side should prove most with, more likely on ``first``'s input."""
-    best = _Best(worth=worth, draws=draws, level=level)
-    for view in views([*first, *second]):
-        if view.numeric:
-            numbers = view.numbers(first), view.numbers(second)
-            _offer_tails(best, view, *numbers)
-            _offer_intervals(best, view, *numbers)
-        else:
-            _offer_cells(best, view, view.keys(first), view.keys(second))
-    return best.event
+    return Candidates(Batch(first), Batch(second)).best(worth=worth, draws=draws, level=level)
+
+
+class Candidates:
+    """All that may be looked for in outputs like these, with how often each came in the draws that choose."""
+
+    def __init__(self, first: Batch, second: Batch) -> None:
+        self._families: list[_Tails | _Prefixes] = []
+        for view in views_of(first, second):
+            if view.numeric:
+                numbers = view.numbers(first), view.numbers(second)
+                self._families += [*_tails(view, numbers), *_intervals(view, numbers)]
+            else:
+                self._families.append(_cells(view, (view.keys(first), view.keys(second))))
+
+    def best(self, *, worth: Worth, draws: int, level: float, likelier: int = 0) -> Event:
+        """The one that ``draws`` fresh draws a side should prove most with, more likely on the side ``likelier``."""
+        best = _Best(worth=worth, draws=draws, level=level)
+        for family in self._families:
+            family.offer(best, likelier)
+        return best.event
 
 
 class _Best:
@@ -175,66 +190,95 @@ class _Best:
         return np.clip((middle + spread) / (1 + squared / self._draws), 1e-12, 1.0)
 
 
-def _offer_tails(best: _Best, view: View, first: Floats, second: Floats) -> None:
-    sides = [np.sort(side[~np.isnan(side)]) for side in (first, second)]
-    thresholds = _quantiles(np.concatenate(sides), _TAILS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tails:
+    """One event for each threshold."""
+
+    view: View
+    counts: tuple[Ints, Ints]
+    of: tuple[int, int]
+    at: Callable[[int], Region]
+
+    def offer(self, best: _Best, likelier: int) -> None:
+        one, other = likelier, 1 - likelier
+        best.offer(self.view, self.counts[one], self.counts[other], of=(self.of[one], self.of[other]), at=self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prefixes:
+    """Cells are sorted by the even draws; every prefix is weighed by the odd ones."""
+
+    view: View
+    even: tuple[Ints, Ints]
+    odd: tuple[Ints, Ints]
+    of: tuple[int, int]
+    at: Callable[[Sequence[int]], Region]
+
+    @classmethod
+    def counted(cls, view: View, places: tuple[Ints, Ints], cells: int, at: Callable[..., Region]) -> "_Prefixes":
+        """From the cell of each draw on both sides; −1 is none."""
+
+        def counts(side: Ints) -> Ints:
+            return np.bincount(side[side >= 0], minlength=cells)
+
+        one, other = places
+        even, odd = ((counts(one[start::2]), counts(other[start::2])) for start in (0, 1))
+        return cls(view=view, even=even, odd=odd, of=(len(one) // 2, len(other) // 2), at=at)
+
+    def offer(self, best: _Best, likelier: int) -> None:
+        one, other = likelier, 1 - likelier
+        order = np.argsort(-(self.even[one] + 0.5) / (self.even[other] + 0.5), kind="stable")
+        hits, others = (np.cumsum(self.odd[side][order]) for side in (one, other))
+        of = self.of[one], self.of[other]
+        best.offer(self.view, hits, others, of=of, at=lambda last: self.at([int(place) for place in order[: last + 1]]))
+
+
+def _tails(view: View, numbers: tuple[Floats, Floats]) -> list[_Tails]:
+    one, other = (np.sort(side[~np.isnan(side)]) for side in numbers)
+    thresholds = _quantiles(np.concatenate([one, other]), _TAILS)
     if len(thresholds) == 0:
-        return
-    of = len(first), len(second)
-    low, high = (
-        [np.searchsorted(side, thresholds, side=inclusive) for side in sides] for inclusive in ("right", "left")
-    )
-    best.offer(view, low[0], low[1], of=of, at=lambda i: Tail(threshold=float(thresholds[i]), upper=False))
-    high = [len(side) - below for side, below in zip(sides, high, strict=True)]
-    best.offer(view, high[0], high[1], of=of, at=lambda i: Tail(threshold=float(thresholds[i]), upper=True))
+        return []
+    of = len(numbers[0]), len(numbers[1])
+
+    def family(upper: bool) -> _Tails:
+        below = (np.searchsorted(side, thresholds, side="left" if upper else "right") for side in (one, other))
+        first, second = (len(side) - under if upper else under for side, under in zip((one, other), below, strict=True))
+        return _Tails(
+            view=view,
+            counts=(first, second),
+            of=of,
+            at=lambda place: Tail(threshold=float(thresholds[place]), upper=upper),
+        )
+
+    return [family(False), family(True)]
 
 
-def _offer_intervals(best: _Best, view: View, first: Floats, second: Floats) -> None:
-    pooled = np.concatenate([first, second])
+def _intervals(view: View, numbers: tuple[Floats, Floats]) -> list[_Prefixes]:
+    pooled = np.concatenate(numbers)
     edges = _quantiles(pooled[~np.isnan(pooled)], _BINS)
     if len(edges) == 0:
-        return
+        return []
     ends = tuple(map(float, edges))
-
-    def counts(numbers: Floats) -> Ints:
-        return np.bincount(np.searchsorted(edges, numbers[~np.isnan(numbers)], side="right"), minlength=len(edges) + 1)
+    one, other = (np.where(np.isnan(side), -1, np.searchsorted(edges, side, side="right")) for side in numbers)
 
     def at(cells: Sequence[int]) -> Region:
         return Intervals(edges=ends, chosen=frozenset(cells))
 
-    _offer_prefixes(best, view, sides=(first, second), counts=counts, at=at)
+    return [_Prefixes.counted(view, (one, other), len(edges) + 1, at)]
 
 
-def _offer_cells(best: _Best, view: View, first: Sequence[Hashable], second: Sequence[Hashable]) -> None:
-    pooled = Counter(first) + Counter(second)
+def _cells(view: View, keys: tuple[Sequence[Hashable], Sequence[Hashable]]) -> _Prefixes:
+    pooled = Counter(keys[0])
+    pooled.update(keys[1])
     cells = [value for value, count in pooled.most_common(_CELLS) if count >= _REPEATS]
-    places = {value: place for place, value in enumerate(cells)}
-    rest = len(cells)
-
-    def counts(values: Sequence[Hashable]) -> Ints:
-        return np.bincount([places.get(value, rest) for value in values], minlength=rest + 1)
+    places, rest = {value: place for place, value in enumerate(cells)}, len(cells)
+    one, other = (np.array([places.get(value, rest) for value in side], dtype=np.int64) for side in keys)
 
     def at(chosen: Sequence[int]) -> Region:
         named = tuple(cells[place] for place in chosen if place != rest)
         return Cells(chosen=named, common=frozenset(cells), others=rest in chosen)
 
-    _offer_prefixes(best, view, sides=(first, second), counts=counts, at=at)
-
-
-def _offer_prefixes(
-    best: _Best,
-    view: View,
-    *,
-    sides: tuple[Any, Any],
-    counts: Callable[[Any], Ints],
-    at: Callable[[Sequence[int]], Region],
-) -> None:
-    """Sort the cells by the even draws; weigh every prefix by the odd ones."""
-    first, second = sides
-    order = np.argsort(-(counts(first[::2]) + 0.5) / (counts(second[::2]) + 0.5), kind="stable")
-    hits, other = (np.cumsum(counts(side[1::2])[order]) for side in (first, second))
-    of = len(first) // 2, len(second) // 2
-    best.offer(view, hits, other, of=of, at=lambda last: at([int(place) for place in order[: last + 1]]))
+    return _Prefixes.counted(view, (one, other), rest + 1, at)
 
 
 def _quantiles(pooled: Floats, pieces: int) -> Floats:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from hubbub.audit.blackbox import CONFIDENCE, lower_bound, lower_bound_delta
+from hubbub.audit.blackbox import CONFIDENCE, Drawn
 from hubbub.audit.bounds import level_of
 from hubbub.audit.chance import Chance
 from hubbub.audit.finding import Finding
@@ -122,17 +122,13 @@ class _Examination:
         return self._bounded(pair, samples, confidence=1 - level)
 
     def _bounded(self, pair: Pair, samples: int, *, confidence: float) -> list[Finding]:
-        answers = _Answers(self._subject)
-        found = []
-        for epsilon, delta in self._subject.claim.points:
-            self._tried = self._tried.more(draws=2 * samples)
-            if delta == 0:
-                found.append(lower_bound(answers, pair.x, pair.y, samples=samples, confidence=confidence))
-            else:
-                found.append(
-                    lower_bound_delta(answers, pair.x, pair.y, epsilon=epsilon, samples=samples, confidence=confidence)
-                )
-        return found
+        """One set of draws for all points: each point has its share of the confidence, whatever the others see."""
+        self._tried = self._tried.more(draws=2 * samples)
+        drawn = Drawn(_Answers(self._subject), pair.x, pair.y, samples=samples)
+        return [
+            drawn.epsilon(confidence=confidence) if delta == 0 else drawn.delta(epsilon=epsilon, confidence=confidence)
+            for epsilon, delta in self._subject.claim.points
+        ]
 
     def _accuses(self, finding: Finding) -> bool:
         return any(finding.accuses(epsilon, delta=delta) for epsilon, delta in self._subject.claim.points)

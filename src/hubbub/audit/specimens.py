@@ -3,16 +3,17 @@
 A pair is a neighbour in the norm that the mechanism asks for, and no further: the mechanism is accused for itself.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hubbub.audit.chance import Chance
-from hubbub.audit.conformance import check_law, check_mass, check_ratio, check_statement, trial_of
+from hubbub.audit.conformance import LAW_ALARM, check_law, check_mass, check_ratio, check_statement, trial_of
 from hubbub.audit.exact import Laws
+from hubbub.audit.glance import first_looks
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ConformanceError
@@ -30,6 +31,8 @@ class OfSpecimen:
     """A mechanism of the registry."""
 
     specimen: Specimen
+    _looks: list[tuple[int, int]] = field(default_factory=list, repr=False, compare=False)
+    """How many draws are looked at first: a matter of cost alone, so that one audit may take another's word for it."""
 
     @property
     def name(self) -> str:
@@ -58,13 +61,27 @@ class OfSpecimen:
         """What the stated law says against the claim, on any pair; on the worst one also the draws against the law."""
         if not (pair.x is self.specimen.pair[0] and pair.y is self.specimen.pair[1]):
             return _by_masses(self.specimen, pair)
-        found = []
-        for check in (check_statement, check_mass, check_ratio, check_law):
+        found, one = [], self.specimen
+        honest = Laws.of(one.mechanism, one.pair, one.outputs)
+        checks: tuple[Callable[[], str], ...] = (
+            lambda: check_statement(one),
+            lambda: check_mass(one, laws=[honest]),
+            lambda: check_ratio(one, laws=honest),
+            lambda: check_law(one, laws=honest, first=self._first(honest)),
+        )
+        for check in checks:
             try:
-                check(self.specimen)
+                check()
             except ConformanceError as fault:
                 found.append(str(fault))
         return found
+
+    def _first(self, honest: Laws) -> tuple[int, int]:
+        if not self._looks:
+            one = self.specimen
+            twin = Laws.of(one.twin, one.pair, one.outputs)
+            self._looks.append(first_looks(one, honest=honest, twin=twin, level=LAW_ALARM))
+        return self._looks[0]
 
     def answers(self, value: Any, *, times: int) -> Outputs:
         return self.specimen.mechanism.repeat(value, times=times)
@@ -83,11 +100,11 @@ def _by_masses(specimen: Specimen, pair: Pair) -> list[str]:
     numbers = [one for side in (pair.x, pair.y) for one in np.atleast_1d(np.asarray(side, dtype=object)).flat]
     if len(specimen.outputs) > _MOST_OUTPUTS or any(abs(one) > _MOST_NUMBER for one in numbers if _is_number(one)):
         return []
-    totals = Laws.of(specimen.mechanism, (pair.x, pair.y), specimen.outputs).totals
-    if not all(abs(1 - total) < _LEFT_OUT for total in totals):
+    laws = Laws.of(specimen.mechanism, (pair.x, pair.y), specimen.outputs)
+    if not all(abs(1 - total) < _LEFT_OUT for total in laws.totals):
         return []
     try:
-        check_ratio(replace(specimen, pair=(pair.x, pair.y), loose=True))
+        check_ratio(replace(specimen, pair=(pair.x, pair.y), loose=True), laws=laws)
     except ConformanceError as fault:
         return [str(fault)]
     return []

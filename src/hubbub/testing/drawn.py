@@ -125,7 +125,13 @@ def _vectors(mechanism: Mechanism, value: Any, times: int) -> list[list[int]]:
 
 
 def _steps(drawn: Any) -> list[int]:
-    return [int(step) for group in drawn for step in np.atleast_1d(group)]
+    found: list[int] = []
+    for group in drawn:
+        if isinstance(group, int | np.integer):
+            found.append(int(group))
+        else:
+            found += map(int, group if isinstance(group, list | tuple) else np.atleast_1d(group))
+    return found
 
 
 def _flat(noisy: Sequence[Sequence[int]]) -> Any:

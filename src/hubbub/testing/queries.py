@@ -8,11 +8,13 @@ ledger when the data was read and what is in it afterwards. Then answers are dra
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import numpy as np
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Progress, Settings, examine
@@ -31,13 +33,15 @@ from hubbub.query.plan import Plan
 from hubbub.session import Database
 from hubbub.testing import drawn
 from hubbub.testing.apart import apart
-from hubbub.testing.inside import Seen, World, ask, counted, faults
+from hubbub.testing.inside import Seen, World, ask, counted_by, faults
 from hubbub.testing.looked import Looked
 from hubbub.testing.printed import printed
 from hubbub.testing.tables import Data, Part, Schema
 
 _KEYS = tuple((place * 0x9E3779B97F4A7C15 + 0x1234567) % (1 << 64) for place in range(1, 7))
 """Secrets that choose the groups of units: the same on both sides, since the claim holds for each of them."""
+_EACH = 300
+"""Answers under one secret before another one is taken: a pilot, which only ranks pairs, looks under two of them."""
 _LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(-?\d+(?:\.\d+)?)(?![\w.])")
 _MOST_UNITS = 200
 
@@ -50,6 +54,15 @@ class _Trial:
     seen: Seen
     held: tuple[Counted, ...]
     reads: tuple[Spent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both sides of a pair, which do not keep each other, and how their answers are looked at under each secret."""
+
+    x: ReferenceType[Data]
+    y: ReferenceType[Data]
+    looked: dict[int, Looked | None] = field(default_factory=dict)
 
 
 class OfQuery:
@@ -71,7 +84,9 @@ class OfQuery:
             needed = max(int(one.mechanism.half_point()) + 1 for one in chosen)
             self._schema = replace(self._schema, crowd=min(_MOST_UNITS, max(6, needed)))
         self._known: WeakKeyDictionary[Data, list[tuple[Counted, ...]]] = WeakKeyDictionary()
-        self._sides: WeakKeyDictionary[Data, tuple[ReferenceType[Data], ReferenceType[Data]]] = WeakKeyDictionary()
+        self._sides: WeakKeyDictionary[Data, _Sides] = WeakKeyDictionary()
+        self._keyed = True
+        self._open: Database | None = None
         self._turns = 0
         self._walls: list[str] | None = None
 
@@ -115,8 +130,7 @@ class OfQuery:
 
     def _registered(self, pair: Pair) -> Pair:
         """Both sides know each other: their answers are looked at in one and the same way."""
-        sides = ref(pair.x), ref(pair.y)
-        self._sides[pair.x] = self._sides[pair.y] = sides
+        self._sides[pair.x] = self._sides[pair.y] = _Sides(ref(pair.x), ref(pair.y))
         return pair
 
     def faults(self, pair: Pair) -> list[str]:
@@ -130,16 +144,17 @@ class OfQuery:
 
     def answers(self, value: Any, *, times: int) -> Outputs:
         try:
-            exact = self._exact(value)
+            exact = self._exact(value, keys=min(len(_KEYS), max(1, times // _EACH)))
         except HubbubError as error:
             return [Raised(type(error).__name__, str(error))] * times
         self._turns += 1
-        chance = Chance(f"{self.name}/{self._turns}")
-        turns = [chance.below(len(exact)) for _ in range(times)]
-        db = self._world.opened()
+        turns = Chance(f"{self.name}/{self._turns}").many_below(len(exact), times)
+        if self._open is None:
+            self._open = self._world.opened()  # nothing of it is read, and nothing is charged: one is enough
+        db = self._open
         found: list[Any] = [None] * times
         for place, held in enumerate(exact):
-            where = [at for at, turn in enumerate(turns) if turn == place]
+            where = np.flatnonzero(turns == place).tolist()
             raw = drawn.answers(db, self._plan, held, times=len(where))
             looked = self._looked(value, place)
             for at, answer in zip(where, raw if looked is None else looked.of(raw), strict=True):
@@ -148,11 +163,16 @@ class OfQuery:
 
     def _looked(self, value: Data, key: int) -> Looked | None:
         """How answers under one of the secrets are looked at, on both sides."""
-        x, y = (side() for side in self._sides[value])
+        sides = self._sides[value]
+        if key not in sides.looked:
+            sides.looked[key] = self._looking(sides.x(), sides.y(), key)
+        return sides.looked[key]
+
+    def _looking(self, x: Data | None, y: Data | None, key: int) -> Looked | None:
         if x is None or y is None:
             return None
         try:
-            one, other = self._exact(x), self._exact(y)
+            one, other = (self._exact(side, keys=key + 1) for side in (x, y))
         except HubbubError:
             return None
         return Looked.at(self._plan, one[key % len(one)], other[key % len(other)])
@@ -182,14 +202,14 @@ class OfQuery:
         engine.watch = lambda: db.ledger.statement(db.policy.account).spent
         return ask(db, self._text, epsilon=self._epsilon, delta=self._delta, seed=seed)
 
-    def _exact(self, data: Data) -> list[tuple[Counted, ...]]:
-        """The exact numbers under each of the secrets."""
-        if data not in self._known:
+    def _exact(self, data: Data, *, keys: int) -> list[tuple[Counted, ...]]:
+        """The exact numbers under each of so many secrets; under one, where nothing depends on a secret."""
+        known = self._known.setdefault(data, [])
+        if len(known) < keys and (not known or self._keyed):
             self._world.put(data.tables())
-            db = self._world.opened()
-            found = [tuple(counted(db, self._plan, key=key)) for key in _KEYS]
-            self._known[data] = found
-        return self._known[data]
+            found, self._keyed = counted_by(self._world.opened(), self._plan, keys=_KEYS[len(known) : keys])
+            known += found
+        return known[:keys]
 
     # What is looked at
 

@@ -60,6 +60,7 @@ class Schema:
     crowd: int = 5
     """How many others there are."""
     public: Mapping[str, list[Row]] = field(init=False)
+    _plains: dict[Column, list[Value]] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -205,7 +206,9 @@ class Schema:
         return self._plain(column, place)
 
     def _plain(self, column: Column, place: int) -> Value:
-        values = usual(column, (*self.hints, *self._texts()))
+        values = self._plains.get(column)
+        if values is None:
+            values = self._plains[column] = usual(column, (*self.hints, *self._texts()))
         return values[place % len(values)]
 
     def _texts(self) -> tuple[Value, ...]:

@@ -25,6 +25,7 @@ import hubbub as hb
 from examples import hospital
 from examples.pages import Section, page
 from examples.pictures import GREY, ORANGE, OUT, ROOT
+from examples.publishing import published
 from hubbub.ledger import Marks
 from hubbub.query.answer import Answer
 from hubbub.session import Database
@@ -160,6 +161,8 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
                 db.sql(question, epsilon=1)
             except hb.HubbubError as refusal:
                 console.print(Text(str(refusal), style=ORANGE))
+        console.print("\n[bold]Published once[/], asked as often as you like: stays by age (a recipe, and its report)")
+        pictures = published(db, folder, console)
         statement = db.ledger.statement("patients")
         checked = db.ledger.verify()
         console.print(
@@ -169,6 +172,7 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
         written = page(folder / "report.html", sections, statement)
     console.print(f"See it with: hubbub budget {_near(folder / 'hospital.ledger')}")
     console.print(f"The report:  {_near(written)}")
+    console.print(f"Ages:        {_near(pictures)}, by the recipe {_near(folder / 'publish.toml')}")
 
 
 def _near(path: Path) -> Path:

@@ -17,7 +17,7 @@ MECHANISMS = PRIVACY | {"mechanisms"}
 MEASURED = MECHANISMS | {"release", "secret", "ledger", "policy", "purse", "watch", "meter"}
 ASKED = MEASURED | {"query"}
 WORKSHOPS = frozenset({"engines", "learn", "publish", "stream", "local", "report"})
-SESSION = ASKED | WORKSHOPS | {"session", "opening", "blocks", "first", "buying", "diagnosed"}
+SESSION = ASKED | WORKSHOPS | {"session", "opening", "blocks", "first", "buying", "diagnosed", "publishing"}
 JUDGES = frozenset({"audit", "attack", "anonymity"})
 EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 
@@ -37,9 +37,11 @@ ALLOWED: dict[str, frozenset[str]] = {
     "meter": MEASURED,
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
+    "report": ASKED | {"publish"},  # it draws what was released
     "buying": ASKED | WORKSHOPS,
     "diagnosed": ASKED | WORKSHOPS,
-    "session": ASKED | WORKSHOPS | {"buying", "diagnosed"},
+    "publishing": ASKED | WORKSHOPS | {"buying"},
+    "session": ASKED | WORKSHOPS | {"buying", "diagnosed", "publishing"},
     "opening": ASKED | WORKSHOPS | {"session"},
     "blocks": ASKED | WORKSHOPS | {"session"},
     "first": ASKED | WORKSHOPS | {"session"},

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from hubbub.engines.duckdb import Run
+from hubbub.engines.run import Run
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.meter import Meter, answered

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from fractions import Fraction
 
-from hubbub.engines.duckdb import Run
+from hubbub.engines.run import Run
 from hubbub.errors import PolicyError
 from hubbub.ledger import Ask, Ledger
 from hubbub.meter import Meter, answered

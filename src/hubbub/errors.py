@@ -34,6 +34,7 @@
     │   └── TooHeavy            too-heavy           more work than the limits allow
     ├── EngineError         engine-failed       the engine could not answer, for whatever reason; the charge stands
     ├── PolicyError         policy              the owner's declarations do not hold together
+    ├── RecipeError         recipe              a recipe of what is to be published cannot be read
     ├── MissingExtra        missing-extra       an optional package is not installed
     └── ConformanceError    not-conforming      a mechanism is not what it claims to be
 
@@ -268,6 +269,12 @@ class PolicyError(HubbubError, ValueError):
     """The owner's declarations do not hold together; the sentence names the place."""
 
     code = "policy"
+
+
+class RecipeError(HubbubError, ValueError):
+    """A recipe of what is to be published cannot be read; the sentence names the file, the line and the remedy."""
+
+    code = "recipe"
 
 
 class MissingExtra(HubbubError, ImportError):

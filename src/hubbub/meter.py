@@ -113,14 +113,17 @@ class Reply:
     answer: str
 
 
-def answered(ledger: Ledger, ask: Ask, work: Callable[[Meter], str]) -> Reply:
+def answered(
+    ledger: Ledger, ask: Ask, work: Callable[[Meter], str], *, meanwhile: Callable[[], None] | None = None
+) -> Reply:
     """One question from reserve to reply, or from the ledger where it was answered before.
 
     All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
     and the one that is stored is given back. That the engine fails is a bit about the data: it is counted before it is
-    told (``Ledger.fail``), and other errors of the work are not.
+    told (``Ledger.fail``), and other errors of the work are not. ``meanwhile`` is for what reads nothing and can be
+    done while the charge is written.
     """
-    ticket = ledger.reserve(ask)
+    ticket = ledger.reserve(ask, meanwhile=meanwhile)
     if ticket.answer is not None:
         return Reply(entry=ticket.entry, answer=ticket.answer)
     terms = ledger.statement(ask.account).budget.filter

@@ -18,14 +18,16 @@ import numpy as np
 from hubbub.buying import Known, buy, check_price, recalled, serve_again
 from hubbub.diagnosed import diagnosed
 from hubbub.engines.blocks import Rows
-from hubbub.engines.duckdb import DuckDB, Run
+from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.public import before_the_charge
+from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy, Value
 from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.publishing import Desk, Publishing
 from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
 from hubbub.query.bought import Wanted, informed, lacking, shares
@@ -49,7 +51,7 @@ from hubbub.secret import Facts, Secret
 _INT64 = 1 << 62
 
 
-class Database:
+class Database(Publishing):
     """Private data that can be asked. Close it, or use it in a ``with`` block."""
 
     def __init__(self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER) -> None:
@@ -88,7 +90,12 @@ class Database:
             version=self.policy.version,
             key=key,
         )
-        reply = answered(self.ledger, ask, lambda meter: self._answered(planned, runs, meter))
+        try:
+            reply = answered(
+                self.ledger, ask, lambda meter: self._answered(planned, runs, meter), meanwhile=runs[0].begin
+            )
+        finally:
+            runs[0].end()
         terms, drawn = stored.read(reply.answer, planned)
         if terms != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
             planned = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
@@ -178,6 +185,17 @@ class Database:
             measure=self._measured,
         )
 
+    def _desk(self) -> Desk:
+        """What ``publish`` and ``explain_publish`` work with (hubbub.publishing)."""
+        return Desk(
+            catalogue=self,
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            prepare=self._prepared,
+            array=self._array,
+        )
+
     def table(self, name: str) -> Frame:
         """A table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``."""
         return Frame(asker=self, source=quoted(name), name=name)
@@ -263,7 +281,7 @@ class Database:
         parts = [self._measured(one, run, meter) for one, run in zip(planned.sets, runs, strict=True)]
         return stored.written_sets(planned, parts)
 
-    def _measured(self, planned: Plan, run: Run, meter: Meter) -> str:
+    def _measured(self, planned: Plan, run: Callable[[], Counted], meter: Meter) -> str:
         """Exact cells from the engine go under seal at once; what comes out is noisy."""
         counted, shown = self._selected(planned, run(), meter)
         cells = counted.tallies
@@ -304,6 +322,10 @@ class Database:
     def _prepared(self, aggregate: Aggregate) -> Run:
         with before_the_charge("A table of the question could not be opened. Ask the owner."):
             return self._engine.prepare(aggregate, tables=self.policy.tables)
+
+    def _array(self, aggregate: Aggregate) -> Callable[[], Any]:
+        with before_the_charge("A table of the publication could not be opened. Ask the owner."):
+            return self._engine.cells(aggregate, tables=self.policy.tables)
 
     def blocks(
         self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from hubbub.engines import worker
-from hubbub.engines.duckdb import DuckDB, size
+from hubbub.engines.duckdb import DuckDB, _bits, size
 from hubbub.engines.pool import Standby
 from hubbub.engines.relations import Statement
 from hubbub.engines.sources import Origin
@@ -207,19 +207,19 @@ def test_too_little_memory_is_the_same_error() -> None:
 def test_a_process_that_dies_is_the_same_error_and_replaced(parquet: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     op, tables = question(parquet)
-    ask = Standby.ask
+    answer = Standby.answer
     with DuckDB(limits=Limits(threads=1), log=told.append, standbys=1) as engine:
 
         def kill() -> None:
             for one in running(engine._directory):
                 os.kill(one, signal.SIGKILL)
 
-        def asked(standby: Standby, request: Any, seconds: float) -> Any:
+        def answered(standby: Standby, seconds: float) -> Any:
             threading.Timer(0.3, kill).start()
-            return ask(standby, request, seconds)
+            return answer(standby, seconds)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Standby, "ask", asked)
+            patched.setattr(Standby, "answer", answered)
             with pytest.raises(EngineError):
                 raw(engine, ENDLESS)
         assert "without an answer" in told[0]
@@ -354,3 +354,10 @@ def test_messages_are_whole() -> None:
     with pytest.raises(EOFError):
         worker.receive(theirs)
     theirs.close()
+
+
+@pytest.mark.parametrize(
+    ("memory", "threads", "bits"), [("4GiB", 2, 21), ("4GB", 2, 20), ("1MB", 8, 12), ("9TB", 1, 24)]
+)
+def test_places_for_whole_numbers_take_little_of_the_memory(memory: str, threads: int, bits: int) -> None:
+    assert _bits(Limits(memory=memory, threads=threads)) == bits

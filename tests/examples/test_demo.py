@@ -16,7 +16,9 @@ def test_the_demo_asks_answers_refuses_and_reports(tmp_path: Path, capsys: pytes
     assert "charges before 5, after 5" in shown
     for code in ("[not-allowed]", "[missing-keys]"):
         assert code in shown
-    assert "chain and balances verified; 5 charges" in shown
+    assert "chain and balances verified; 6 charges" in shown
+    assert "Published once" in shown
+    assert (tmp_path / "hospital" / "publish.html").read_text(encoding="utf-8").count("<svg") == 2
     report = (tmp_path / "hospital" / "report.html").read_text(encoding="utf-8")
     assert report.count("<h2>") == len(demo.QUESTIONS)
     assert report.count("<table>") == len(demo.QUESTIONS)

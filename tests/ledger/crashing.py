@@ -160,10 +160,10 @@ class TrappedLedger(Ledger):
         store = TrappedStore(store_at(job.location, patience=5.0), trap)
         super().__init__(store, create=False, marks=TrappedMarks(job.state, trap))
 
-    def reserve(self, ask: Ask) -> Ticket:
+    def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
         self._trap.reach("before-reserve")
         began = time.monotonic()
-        ticket = super().reserve(ask)
+        ticket = super().reserve(ask, meanwhile=meanwhile)
         self._witness.note("paid", entry=ticket.entry, seconds=time.monotonic() - began)
         self._trap.reach("after-reserve")
         return ticket

@@ -14,6 +14,7 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantile, Quantiles
+from hubbub.mechanisms.bins import EMPTY, binned, runs
 from hubbub.mechanisms.quantile import quantile_pieces
 from hubbub.privacy.event import BoundedRangeEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
@@ -54,7 +55,7 @@ class TestPieces:
     @settings(max_examples=300)
     def test_they_cover_each_point_once_with_its_score(self, values: list[int], q: Fraction) -> None:
         held = [min(max(v, 0), 9) for v in values]
-        found = quantile_pieces(np.sort(np.array(held, dtype=np.int64)), q, 0, 9)
+        found = quantile_pieces(binned(np.array(held, dtype=np.int64)), q, 0, 9)
         starts, widths, levels = found.starts, found.widths, found.levels
         covered = {}
         for start, width, level in zip(starts.tolist(), widths.tolist(), levels.tolist(), strict=True):
@@ -65,7 +66,7 @@ class TestPieces:
         assert covered == {o: rank_error(held, q, o) for o in range(10)}
 
     def test_without_data_every_point_is_alike(self) -> None:
-        found = quantile_pieces(np.array([], dtype=np.int64), Fraction(1, 2), 3, 7)
+        found = quantile_pieces(EMPTY, Fraction(1, 2), 3, 7)
         starts, widths, levels = found.starts, found.widths, found.levels
         assert (starts.tolist(), widths.tolist(), levels.tolist()) == ([3], [5], [0])
 
@@ -211,7 +212,7 @@ class TestQuantile:
         assert stats.binomtest(misses, 2000, 0.1, alternative="greater").pvalue > FALSE_ALARM
 
     def test_a_wide_piece_is_uniform_inside(self) -> None:
-        drawn = quantile_pieces(np.array([5]), Fraction(1, 2), 0, 9).choose_many(Fraction(0), 50_000)
+        drawn = quantile_pieces(binned(np.array([5])), Fraction(1, 2), 0, 9).choose_many(Fraction(0), 50_000)
         assert follows(drawn, range(10), [0.1] * 10)
 
 
@@ -294,7 +295,7 @@ class TestQuantiles:
         mechanism = several(self.THREE)
 
         def choose(part: Any, q: Fraction) -> int:
-            asked.append((q, part.steps.tolist(), part.ends))
+            asked.append((q, part.held.each().tolist(), part.ends))
             return {1: 2, 0: 1, 2: 3}[part.middle]
 
         mechanism._divide(np.array([0, 1, 2, 2, 3]), choose)
@@ -356,3 +357,12 @@ def test_a_grid_that_does_not_divide_the_bounds_ends_below_them() -> None:
     assert uneven.top == 2
     assert uneven.steps([1.0, 0.9, 0.1]).tolist() == [0, 2, 2]
     assert {round(float(answer), 9) for answer in uneven.repeat([1.0] * 3, times=2_000)} <= {0.0, 0.4, 0.8}
+
+
+@given(st.lists(st.integers(-3, 6), max_size=12), st.integers(-5, 8))
+def test_bins_are_divided_like_their_values(values: list[int], step: int) -> None:
+    ordered = np.sort(np.array(values, dtype=np.int64))
+    assert runs(ordered) == binned(ordered)
+    below, rest = runs(ordered).divided(step)
+    assert below == binned(ordered[ordered < step])
+    assert rest == binned(ordered[ordered >= step])

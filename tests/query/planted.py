@@ -96,7 +96,16 @@ def _raising(tally: Tally, value: Sql, kind: Kind) -> Sql:
     )
 
 
-no_clamp = _in_place(steps, "_clamped", lambda value, low, high: value)
+@contextmanager
+def no_clamp() -> Iterator[None]:
+    """Neither of a row's value nor of a unit's total."""
+    with (
+        mock.patch.object(steps, "_clamped", lambda value, low, high: value),
+        mock.patch.object(steps, "_brought", lambda value, low, high: value),
+    ):
+        yield
+
+
 no_clamp_of_a_units_total = _in_place(
     aggregate, "bounded", lambda node, bounds: function("coalesce", cast(node, "HUGEINT"), number(0))
 )

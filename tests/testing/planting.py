@@ -180,7 +180,7 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     )
 
 
-def _told_first(ledger: Ledger, ask: Any, work: Any) -> Reply:
+def _told_first(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
     """The answer is on its way before it is stored, and stays there if it cannot be."""
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
@@ -192,7 +192,7 @@ def _told_first(ledger: Ledger, ask: Any, work: Any) -> Reply:
         return Reply(entry=ticket.entry, answer=drawn)
 
 
-def _charged_last(ledger: Ledger, ask: Any, work: Any) -> Reply:
+def _charged_last(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
     """The work is done before it is paid for."""
     drawn = work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))
     ticket = ledger.reserve(ask)
@@ -212,7 +212,7 @@ def _everywhere(fault: Any) -> Fault:
     return planted
 
 
-def _free(ledger: Ledger, ask: Any, work: Any) -> Reply:
+def _free(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
     return Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))})))
 
 

@@ -47,11 +47,12 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, query
+    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, publish, query
 
     app.command()(query.query)
     app.command()(explain.explain)
     app.command()(diagnose.diagnose)
+    app.command()(publish.publish)
     app.command()(init.init)
     app.command()(check.check)
     app.command()(audit.audit)

@@ -22,6 +22,7 @@ from hubbub.engines.words import (
     TRUE,
     Sql,
     alias,
+    but,
     case,
     cast,
     constant,
@@ -257,14 +258,10 @@ def _chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sq
     low = cast(number((1 << _CODE_BITS) - 1), "UBIGINT")
     high = infix("<<", infix("&", mixed, low), number(_CODE_BITS))
     both = infix("|", high, cast(name(CODE), "UBIGINT"))
-    ordered = select(within(rows), _but(CODE), alias(both, _ORDER))
+    ordered = select(within(rows), but(CODE), alias(both, _ORDER))
     numbered = ranked(ordered, rank, [name(_ORDER)], adding=adding)
     told = alias(cast(infix("&", name(_ORDER), low), _CODE_TYPE), CODE)
-    return select(within(numbered), _but(_ORDER), told, where=[infix("<=", name(RANK), _whole(most))])
-
-
-def _but(column: str) -> Sql:
-    return Sql(f"{STAR} EXCLUDE ({name(column)})")
+    return select(within(numbered), but(_ORDER, RANK), told, where=[infix("<=", name(RANK), _whole(most))])
 
 
 def _only_counts(op: Aggregate) -> bool:

@@ -1,17 +1,18 @@
 """What an engine is: something that turns an Aggregate into exact integers, and tells the owner about sources."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from hubbub.engines.run import Run
 from hubbub.policy.tables import Source, Table
 from hubbub.query.expression import Expression, Value
-from hubbub.query.ops import Aggregate, Counted, Relation
+from hubbub.query.ops import Aggregate, Relation
 
 
 class Engine(Protocol):
     """Runs ops on declared tables. Whatever goes wrong while it reads is one and the same EngineError."""
 
-    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], Counted]:
+    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Run:
         """What reads the data when it is called. Whatever can go wrong for public reasons, like sums that cannot be
         held, is raised before that, and so before anything is paid.
         """

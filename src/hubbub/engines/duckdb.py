@@ -4,6 +4,7 @@ Whatever happens in there, the analyst hears one fixed sentence; what really hap
 """
 
 import itertools
+import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,11 +12,12 @@ from datetime import date, datetime
 from typing import Any
 
 from hubbub.engines import blocks as dealing
-from hubbub.engines import histogram, keyed, relations
+from hubbub.engines import dense, histogram, keyed, relations
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
 from hubbub.engines.pool import Pool
 from hubbub.engines.relations import Statement
+from hubbub.engines.run import Begun, Run
 from hubbub.engines.sources import Origin, Sources
 from hubbub.engines.words import Sql
 from hubbub.errors import EngineError, HubbubError, ParameterError
@@ -26,8 +28,10 @@ from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 
 Log = Callable[[str], None]
-Run = Callable[[], Counted]
 
+_A_PLACE = 1024
+"""A sixteenth of what a thread has, for groups of 64 bytes."""
+_LEAST_BITS, _MOST_BITS = 12, 24
 _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
 
@@ -69,12 +73,27 @@ class DuckDB:
         statement = lowered(aggregate, tables, _clauses(origins))
         cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
 
-        def run() -> Counted:
-            rows = self._ask(statement, origins.values())
+        def read(begun: Begun | None) -> Counted:
+            rows = self._ask(statement, origins.values()) if begun is None else self._answer(begun)
             try:
                 if keyed.is_private(aggregate):
                     return keyed.counted(aggregate, rows, _value)
                 return histogram.counted(aggregate, cells, rows)
+            except Exception as error:
+                self._tell(f"{type(error).__name__}: {error}")
+                raise EngineError from None
+
+        return Run(read, begin=lambda: self._begin(statement, origins.values()), drop=self._drop)
+
+    def cells(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], dense.Array]:
+        """The same for one tally of very many groups: an array of the exact numbers."""
+        origins = self._origins(aggregate.input, tables)
+        statement = dense.statement(aggregate, tables, _clauses(origins))
+
+        def run() -> dense.Array:
+            rows = self._ask(statement, origins.values())
+            try:
+                return dense.filled(aggregate, rows)
             except Exception as error:
                 self._tell(f"{type(error).__name__}: {error}")
                 raise EngineError from None
@@ -147,19 +166,25 @@ class DuckDB:
 
     def _ask(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
         """The rows of a statement, from a fresh process; whatever goes wrong is one error."""
-        known = list(origins)
-        request = {
-            "statement": statement.sql,
-            "secrets": drawn(statement),
-            "keys": [
-                {"table": keys.table, "type": keys.type, "places": keys.places, "values": keys.values}
-                for keys in statement.keys
-            ],
-            "paths": sorted({path for origin in known for path in origin.paths}),
-            "databases": {name: path for origin in known for name, path in (origin.databases or {}).items()},
-        }
+        return self._answer(Begun(_request(statement, origins)))
+
+    def _begin(self, statement: Statement, origins: Iterable[Origin]) -> Begun | None:
+        """A process that only waits for the word to read; None where nothing is ready."""
+        request = _request(statement, origins)
         try:
-            answer = self._pool.ask(request, seconds=self.limits.seconds)
+            standby = self._pool.begin(request)
+        except Exception as error:
+            self._tell(f"{type(error).__name__}: {error}")
+            return None
+        return None if standby is None else Begun(request, standby)
+
+    def _drop(self, begun: Begun) -> None:
+        if begun.standby is not None:
+            self._pool.drop(begun.standby)
+
+    def _answer(self, begun: Begun) -> list[list[Any]]:
+        try:
+            answer = self._pool.ask(begun.request, seconds=self.limits.seconds, begun=begun.standby)
             if "error" not in answer:
                 rows: list[list[Any]] = answer["rows"]
                 return rows
@@ -174,6 +199,21 @@ class DuckDB:
             self._log(problem)
 
 
+def _request(statement: Statement, origins: Iterable[Origin]) -> dict[str, Any]:
+    """All that a process is told, secret numbers of its own among it."""
+    known = list(origins)
+    return {
+        "statement": statement.sql,
+        "secrets": drawn(statement),
+        "keys": [
+            {"table": keys.table, "type": keys.type, "places": keys.places, "values": keys.values}
+            for keys in statement.keys
+        ],
+        "paths": sorted({path for origin in known for path in origin.paths}),
+        "databases": {name: path for origin in known for name, path in (origin.databases or {}).items()},
+    }
+
+
 def _limits(limits: Limits) -> dict[str, Any]:
     """What a process is told before its request."""
     return {
@@ -181,7 +221,15 @@ def _limits(limits: Limits) -> dict[str, Any]:
         "temporary": limits.temporary,
         "bytes": size(limits.temporary),
         "threads": limits.threads,
+        "bits": _bits(limits),
     }
+
+
+def _bits(limits: Limits) -> int:
+    """How wide a range of whole numbers the engine may keep one place for each of, in every thread, when it groups by
+    one: a fifth of the time of hashing. It does not count these against its memory, so they get a small part of it."""
+    each = size(limits.memory) // (limits.threads or os.cpu_count() or 1)
+    return min(_MOST_BITS, max(_LEAST_BITS, (each // _A_PLACE).bit_length() - 1))
 
 
 def size(amount: str) -> int:

@@ -30,6 +30,7 @@ from hubbub.engines.words import (
     STAR,
     Sql,
     alias,
+    but,
     cast,
     constant,
     function,
@@ -51,6 +52,7 @@ from hubbub.query.expression import Value
 from hubbub.query.keys import in_order
 from hubbub.query.ops import Aggregate, Cell, Counted, Group
 
+_HALF = 32
 _WEIGHTS, _HELD, _PAIRS = "weights", "held", "pairs"
 
 
@@ -72,12 +74,15 @@ def code(op: Aggregate) -> Sql:
 
 
 def chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql:
-    """At most so many groups of a unit, by a hash of unit and keys under the secrets; equal hashes by the keys."""
+    """At most so many groups of a unit, by a hash of unit and keys under the secrets; equal hashes by the keys.
+
+    Half of the hash is sorted faster than all of it, and tells a unit's groups apart as well as it must.
+    """
     unit = function("hash", name(UNIT), secret(1))
     keys = function("hash", name(CODE), secret(2))
-    mixed = function("hash", function("xor", unit, keys))
+    mixed = cast(infix(">>", function("hash", function("xor", unit, keys)), number(_HALF)), "UINTEGER")
     numbered = ranked(rows, rank, [mixed, name(CODE)], adding=adding)
-    return select(within(numbered), STAR, where=[infix("<=", name(RANK), constant(most, of(Type.INTEGER)))])
+    return select(within(numbered), but(RANK), where=[infix("<=", name(RANK), constant(most, of(Type.INTEGER)))])
 
 
 def statement(op: Aggregate, pairs: Sql, totals: Sequence[Sql], *, keys: tuple[Keys, ...], secrets: int) -> Statement:

@@ -107,7 +107,9 @@ def capped(op: Cap, rows: Part, fresh: Fresh) -> tuple[Sql, Names]:
     once_only = not rows.light
     read = alias(name(shared), "r") if once_only else within(rows.settled(), "r")
     counted = select(read, name(UNIT), alias(function("count", STAR), "many"), by=[name(UNIT)])
-    full = within(select(within(counted), name(UNIT), where=[infix(">", name("many"), most)]), "f")
+    crowded = select(within(counted), name(UNIT), where=[infix(">", name("many"), most)])
+    named = fresh()
+    full = alias(name(named), "f")
     same = [infix("=", name(UNIT, of="r"), name(UNIT, of="f"))]
     free = select(joined(read, full, same, kind="ANTI"), name(UNIT), *columns)
     copy = over(function("row_number"), partition=[name(UNIT), *columns])
@@ -116,8 +118,8 @@ def capped(op: Cap, rows: Part, fresh: Fresh) -> tuple[Sql, Names]:
     rank = alias(over(function("row_number"), partition=[name(UNIT)], order=order), "rank")
     ranked = select(within(copies), name(UNIT), *columns, rank)
     kept = select(within(ranked), name(UNIT), *columns, where=[infix("<=", name("rank"), most)])
-    both = union_all([free, kept])
-    return (with_once(rows.settled(), shared, both) if once_only else both), rows.names
+    both = with_once(crowded, named, union_all([free, kept]))
+    return (with_once(rows.settled(), shared, select(within(both), STAR)) if once_only else both), rows.names
 
 
 def keyed(content: Sequence[Sql]) -> Sql:

@@ -56,12 +56,21 @@ class Standby:
         if select.select([self.channel], [], [], 0)[0]:
             raise EOFError
 
-    def ask(self, request: Any, seconds: float) -> Any:
-        """Its answer within so many seconds of wall time; the rest of the message included."""
+    def waits(self) -> bool:
+        """Whether a request would be taken up at once."""
+        return self.process is not None or bool(select.select([self.channel], [], [], 0)[0])
+
+    def begin(self, request: Any) -> None:
+        """Hands over the request: it is read, and prepared as far as that goes without touching any data."""
+        self.channel.settimeout(_START)
+        worker.send(self.channel, request)
+
+    def answer(self, seconds: float) -> Any:
+        """Its answer within so many seconds of wall time from now; the rest of the message included."""
         deadline = time.monotonic() + seconds
         try:
             self.channel.settimeout(seconds)
-            worker.send(self.channel, request)
+            worker.send(self.channel, worker.GO)
             return worker.receive(_Deadline(self.channel, deadline))  # type: ignore[arg-type]
         except TimeoutError:
             raise Late(f"The engine took longer than {seconds:g} seconds and was stopped.") from None
@@ -132,11 +141,30 @@ class Pool:
         self._last = weakref.finalize(self, _remove, directory, os.getpid())
         self._fill()
 
-    def ask(self, request: dict[str, Any], *, seconds: float) -> Any:
-        """The answer of a fresh process. It is killed and its files go; after an answer, nobody waits for that."""
+    def begin(self, request: dict[str, Any]) -> Standby | None:
+        """A process that has the request and waits for the word to read; None where none is ready at this moment."""
+        with self._lock:
+            if self._closed or not self._waiting or not self._waiting[0].waits():
+                return None
         standby = self._take()
         try:
-            found = standby.ask(request, seconds)
+            standby.begin(request)
+        except BaseException:
+            self.drop(standby)
+            raise
+        return standby
+
+    def drop(self, standby: Standby) -> None:
+        """What was begun is not wanted after all."""
+        self._finish(standby)
+
+    def ask(self, request: dict[str, Any], *, seconds: float, begun: Standby | None = None) -> Any:
+        """The answer of a fresh process. It is killed and its files go; after an answer, nobody waits for that."""
+        standby = begun or self._take()
+        try:
+            if begun is None:
+                standby.begin(request)
+            found = standby.answer(seconds)
         except BaseException:
             self._finish(standby)
             raise

@@ -91,8 +91,10 @@ def bounded(node: Sql, bounds: tuple[int, int]) -> Sql:
     """What one unit adds to one group, clamped and in 64 bits; 0 where it has no value."""
     if not (_within(bounds[0], INT64) and _within(bounds[1], INT64)):
         raise CapacityError("What one unit may add does not fit 64 bits. Use a coarser grid.")
-    clamped = try_cast(limited(node, *bounds), "BIGINT")
-    return function("coalesce", clamped, _number(0))
+    low, high = bounds
+    if low <= 0 <= high:
+        return try_cast(_brought(function("coalesce", node, _number(0)), _number(low), _number(high)), "BIGINT")
+    return function("coalesce", try_cast(limited(node, low, high), "BIGINT"), _number(0))
 
 
 def proportioned(total: Sql, many: Sql, most: int | None, allowed: Sql | None = None) -> Sql:
@@ -122,6 +124,11 @@ def _clamped(value: Sql, low: Sql, high: Sql) -> Sql:
         (infix(">", value, high), high),
         otherwise=value,
     )
+
+
+def _brought(value: Sql, low: Sql, high: Sql) -> Sql:
+    """The same for what is never missing and long to write: it is named once, and the engine reads every word."""
+    return function("least", function("greatest", value, low), high)
 
 
 def _number(value: int, *, wide: bool = False) -> Sql:

@@ -160,6 +160,11 @@ def secret(place: int) -> Sql:
     return cast(Sql(f"${place:d}"), "UBIGINT")
 
 
+def but(*columns: str) -> Sql:
+    """All columns except these."""
+    return Sql(f"{STAR} EXCLUDE ({', '.join(name(column) for column in columns)})")
+
+
 def struct(fields: Mapping[str, Sql]) -> Sql:
     """Several values as one that is equal where all of them are, missing ones included."""
     return function("struct_pack", *(Sql(f"{name(field)} := {piece}") for field, piece in fields.items()))

@@ -24,6 +24,8 @@ MOST = 1 << 32
 _DEATH_SIGNAL = 1
 _MANY = 1000
 """Public keys beyond which the engine is faster with a table of them than with a list in the statement."""
+GO = "go"
+"""What a process waits for before it reads anything."""
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 
 
@@ -137,9 +139,19 @@ def serve(channel: socket.socket) -> None:
     settle(connection, limits)
     send(channel, {"ready": os.getpid()})
     request = receive(channel)
+    try:
+        ahead = Ahead(connection, request)
+    except BaseException as error:
+        problem: BaseException | None = error
+    else:
+        problem = None
+    if receive(channel) != GO:
+        return
     threading.Thread(target=_watch, args=(channel,), daemon=True).start()
     try:
-        answer: dict[str, Any] = {"rows": rows_of(connection, request)}
+        if problem is not None:
+            raise problem
+        answer: dict[str, Any] = {"rows": ahead.rows()}
     except BaseException as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     send(channel, answer)
@@ -153,19 +165,38 @@ def _watch(channel: socket.socket) -> None:
 
 def rows_of(connection: Any, request: dict[str, Any]) -> list[list[Any]]:
     """The rows of the request's statement, on a locked engine."""
-    lock(connection, request)
-    parameters, few = list(request["secrets"]), []
-    for table in request["keys"]:
-        called, held = _quoted(table["table"]), [table["values"], table["places"]]
-        if len(table["places"]) > _MANY:
-            connection.execute(f"CREATE TEMP TABLE {called} AS {_keys(table['type'], 1)}", held)
-        else:
-            few.append(f"{called} AS ({_keys(table['type'], len(parameters) + 1)})")
-            parameters += held
-    statement = request["statement"]
-    if few:
-        statement = f"WITH {', '.join(few)} SELECT * FROM ({statement})"
-    return [list(row) for row in connection.execute(statement, parameters).fetchall()]
+    return Ahead(connection, request).rows()
+
+
+class Ahead:
+    """A request that is as far as it can be before it is paid for: no file has been touched, not even a name of one."""
+
+    def __init__(self, connection: Any, request: dict[str, Any]) -> None:
+        self._connection, self._request = connection, request
+        self._parameters, self._many = list(request["secrets"]), list[tuple[str, list[Any]]]()
+        few = []
+        for table in request["keys"]:
+            called, held = _quoted(table["table"]), [table["values"], table["places"]]
+            if len(table["places"]) > _MANY:
+                self._many.append((f"CREATE TEMP TABLE {called} AS {_keys(table['type'], 1)}", held))
+            else:
+                few.append(f"{called} AS ({_keys(table['type'], len(self._parameters) + 1)})")
+                self._parameters += held
+        statement = request["statement"]
+        if few:
+            statement = f"WITH {', '.join(few)} SELECT * FROM ({statement})"
+        (self._parsed,) = connection.extract_statements(statement)
+        self._locked = not request["databases"]  # to attach one is to read it
+        if self._locked:
+            lock(connection, request)
+
+    def rows(self) -> list[list[Any]]:
+        """Reads, and gives back what was asked."""
+        if not self._locked:
+            lock(self._connection, self._request)
+        for statement, held in self._many:
+            self._connection.execute(statement, held)
+        return [list(row) for row in self._connection.execute(self._parsed, self._parameters).fetchall()]
 
 
 def _keys(type_: str, first: int) -> str:
@@ -209,6 +240,7 @@ def settle(connection: Any, limits: dict[str, Any]) -> None:
         ("max_temp_directory_size", _text(limits["temporary"])),
         ("memory_limit", _text(limits["memory"])),
         *([("threads", str(int(limits["threads"])))] if limits["threads"] else []),
+        *([("perfect_ht_threshold", str(int(limits["bits"])))] if limits.get("bits") else []),
     ]
     _set(connection, *_SETTLED, *own)
     connection.execute(_WARM, [["0", "1"], [0, 1], 1]).fetchall()

@@ -157,9 +157,20 @@ class Ledger:
 
     # What askers do: reserve, read, draw, settle, reply.
 
-    def reserve(self, ask: Ask) -> Ticket:
-        """Pay for a question, durably, or find what was paid for it before. Nothing may be read earlier."""
-        return self._write(lambda tx: rules.reserve(tx, ask))
+    def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
+        """Pay for a question, durably, or find what was paid for it before. Nothing may be read earlier.
+
+        ``meanwhile`` is called, once or more, where an answer has to be made: the charge has been let through by then
+        and is not on disk yet. It must be quick, may not raise, and may read nothing private.
+        """
+
+        def work(tx: Transaction) -> Ticket:
+            ticket = rules.reserve(tx, ask)
+            if meanwhile is not None and ticket.answer is None:
+                meanwhile()
+            return ticket
+
+        return self._write(work)
 
     def settle(self, ticket: Ticket, answer: str) -> str:
         """Store the answer durably and give back the one to reply with: the first that was stored."""

@@ -12,6 +12,7 @@ from hubbub.mechanisms.propose import ProposedQuantile, ProposeTestRelease, Stab
 from hubbub.mechanisms.quantile import Quantile
 from hubbub.mechanisms.quantiles import Quantiles
 from hubbub.mechanisms.reals import GridGaussian, Laplace
+from hubbub.mechanisms.resolution import Resolution
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.smooth import SmoothQuantile, SmoothSensitivity
@@ -40,6 +41,7 @@ __all__ = [
     "Quantile",
     "Quantiles",
     "RandomizedResponse",
+    "Resolution",
     "SmoothQuantile",
     "SmoothSensitivity",
     "SparseVector",

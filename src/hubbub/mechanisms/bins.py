@@ -47,6 +47,11 @@ class Bins:
         """Every value by itself, ascending."""
         return np.repeat(self.steps, self.counts)
 
+    def divided(self, step: int) -> tuple["Bins", "Bins"]:
+        """What lies below a step, and the rest."""
+        cut = int(np.searchsorted(self.steps, step, side="left"))
+        return _slice(self, None, cut), _slice(self, cut, None)
+
     def __len__(self) -> int:
         """How many values there are."""
         return int(self.counts.sum())
@@ -55,6 +60,20 @@ class Bins:
         return isinstance(other, Bins) and self.pairs() == other.pairs()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _slice(whole: Bins, start: int | None, stop: int | None) -> Bins:
+    """Some of the bins, one beside the other: what holds for all of them need not be checked again."""
+    made = object.__new__(Bins)
+    object.__setattr__(made, "steps", whole.steps[start:stop])
+    object.__setattr__(made, "counts", whole.counts[start:stop])
+    return made
+
+
+def runs(steps: Array) -> Bins:
+    """Ascending steps one by one."""
+    starts = np.flatnonzero(np.concatenate([[True], steps[1:] != steps[:-1]])) if len(steps) else EMPTY.steps
+    return Bins(steps[starts], np.diff(starts, append=len(steps)))
 
 
 def binned(steps: Array) -> Bins:

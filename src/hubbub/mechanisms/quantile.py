@@ -139,8 +139,7 @@ class Quantile(OnRange):
         return self._pieces(value).log_mass(self._rate_of_levels, self.step_of(output))
 
     def _pieces(self, value: "Values") -> Pieces:
-        held = self.counted(value)
-        return pieces_about(held, self.q.numerator * len(held), self.q.denominator, (0, self.top))
+        return quantile_pieces(self.counted(value), self.q, 0, self.top)
 
     @property
     def _rate_of_levels(self) -> Fraction:
@@ -154,9 +153,9 @@ Values = Sequence[Any] | Array | Bins
 """What a quantile is asked of: numbers, or whole steps of the range that were counted already."""
 
 
-def quantile_pieces(steps: Array, q: Fraction, low: int, high: int) -> Pieces:
+def quantile_pieces(held: Bins, q: Fraction, low: int, high: int) -> Pieces:
     """Where the score of the q-quantile is constant on low … high; levels are rank errors times q's denominator."""
-    return pieces_about(binned(steps), q.numerator * len(steps), q.denominator, (low, high))
+    return pieces_about(held, q.numerator * len(held), q.denominator, (low, high))
 
 
 def pieces_about(held: Bins, wanted: int, denominator: int, ends: tuple[int, int]) -> Pieces:

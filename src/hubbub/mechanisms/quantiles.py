@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
-from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.bins import Bins, runs
 from hubbub.mechanisms.pieces import Pieces
 from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, Values, quantile_pieces
 from hubbub.parameters import Real, probability, whole
@@ -31,7 +32,7 @@ values: 300 to 10,000 of them, ε from 0.3 to 3, 9 to 99 quantiles. It affects a
 class _Part:
     """The targets first … last-1, the values they are asked of, the share of all values these are, the range."""
 
-    steps: Array
+    held: Bins
     first: int
     last: int
     share: tuple[Fraction, Fraction]
@@ -41,6 +42,17 @@ class _Part:
     @property
     def middle(self) -> int:
         return (self.first + self.last) // 2
+
+
+@lru_cache(maxsize=4096)  # every group of a grouping asks the same
+def _rate(epsilon: Fraction, q: Fraction, times: int) -> Fraction:
+    return epsilon / (times * max(q, 1 - q))
+
+
+@lru_cache(maxsize=4096)
+def _within(target: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """A target among all values as one among those of a share."""
+    return ((target - low) / (high - low)).limit_denominator(DENOMINATOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +110,8 @@ class Quantiles(OnRange):
 
     def rate(self, q: Fraction) -> Fraction:
         """The exponent for one step of rank, for a part whose own target is ``q``."""
-        moved = 2 * max(q, 1 - q) if self.neighbors is Neighbors.ADD_REMOVE else 4 * max(q, 1 - q)
-        return self.epsilon / (self.levels * moved * self.rows)
+        twice = 2 if self.neighbors is Neighbors.ADD_REMOVE else 4
+        return _rate(self.epsilon, q, twice * self.levels * self.rows)
 
     def draw(self, value: Values) -> Array:
         steps = self._each(value)
@@ -149,24 +161,23 @@ class Quantiles(OnRange):
                 out[place] = min(max(math.floor(guess), start), stop)
 
     def _pieces(self, part: _Part, q: Fraction) -> Pieces:
-        return quantile_pieces(part.steps, q, *part.ends)
+        return quantile_pieces(part.held, q, *part.ends)
 
     def _whole(self, steps: Array) -> _Part:
         last_step = ((self.top + 1) << self.tie_bits) - 1
-        return _Part(steps, 0, len(self.targets), (Fraction(0), Fraction(1)), (0, last_step), 0)
+        return _Part(runs(steps), 0, len(self.targets), (Fraction(0), Fraction(1)), (0, last_step), 0)
 
     def _target(self, part: _Part) -> Fraction:
         """The middle target as a quantile of the part's own values."""
-        low, high = part.share
-        return ((self.targets[part.middle] - low) / (high - low)).limit_denominator(DENOMINATOR)
+        return _within(self.targets[part.middle], *part.share)
 
     def _sides(self, part: _Part, answer: int) -> list[_Part]:
         """What is left to ask above and below an answer."""
         wanted, (low, high) = self.targets[part.middle], part.share
-        cut = int(np.searchsorted(part.steps, answer, side="left"))
+        under, over = part.held.divided(answer)
         depth = part.depth + 1
-        above = _Part(part.steps[cut:], part.middle + 1, part.last, (wanted, high), (answer, part.ends[1]), depth)
-        below = _Part(part.steps[:cut], part.first, part.middle, (low, wanted), (part.ends[0], answer), depth)
+        above = _Part(over, part.middle + 1, part.last, (wanted, high), (answer, part.ends[1]), depth)
+        below = _Part(under, part.first, part.middle, (low, wanted), (part.ends[0], answer), depth)
         return [side for side in (above, below) if side.first < side.last]
 
     def repeat(self, value: Values, *, times: int) -> list[tuple[Any, ...]]:

@@ -19,6 +19,7 @@ from hubbub.mechanisms.reals import GridGaussian, Laplace
 from hubbub.mechanisms.registry_blocks import BLOCKS
 from hubbub.mechanisms.registry_distance import SPECIMENS as AT_A_DISTANCE
 from hubbub.mechanisms.registry_grouped import SPECIMENS as GROUPED
+from hubbub.mechanisms.registry_resolution import RESOLUTION
 from hubbub.mechanisms.registry_sparse import sparse
 from hubbub.mechanisms.registry_specimen import TWIN, Specimen, as_items, as_tuple
 from hubbub.mechanisms.response import RandomizedResponse
@@ -272,4 +273,5 @@ SPECIMENS: tuple[Specimen, ...] = (
     *AT_A_DISTANCE,
     *GROUPED,
     *BLOCKS,
+    *RESOLUTION,
 )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any
 
 from hubbub.policy.kinds import Type
@@ -39,11 +40,12 @@ def combined(
 ) -> list[list[Number]]:
     """For each cell, one number for each aggregate that was asked; with private keys, of so many cells."""
     tallies = noisy[: len(plan.aggregate.tallies)]
+    off = lru_cache(maxsize=None)(partial(margin, plan))  # the same in every cell
     return [
         [
             _chosen(plan, asked, part, noisy, cell, confidence)
             if part.choice is not None
-            else _number(plan, asked.function, part, [steps[cell] for steps in tallies], confidence)
+            else _number(plan, asked.function, part, [steps[cell] for steps in tallies], confidence, off)
             for asked, part in zip(plan.question.asked, plan.parts, strict=True)
         ]
         for cell in range(plan.cells if cells is None else cells)
@@ -82,7 +84,14 @@ def _chosen(  # noqa: PLR0917
     return Number(int(value) if whole else float(value))
 
 
-def _number(plan: Plan, function: Aggregation, part: Part, steps: Sequence[int], confidence: float) -> Number:
+def _number(  # noqa: PLR0917
+    plan: Plan,
+    function: Aggregation,
+    part: Part,
+    steps: Sequence[int],
+    confidence: float,
+    off: Callable[[int, float], Fraction],
+) -> Number:
     used = part.places
     beta = (1 - confidence) / len(used)
 
@@ -92,7 +101,7 @@ def _number(plan: Plan, function: Aggregation, part: Part, steps: Sequence[int],
         if passed is not None:  # a count of units that is shown because it is large enough
             low, high = interval(passed, steps[place], beta)
             return _Side(Fraction(steps[place]), Fraction(max(steps[place] - low, high - steps[place])))
-        return _Side(steps[place] * plan.aggregate.tallies[place].grid, margin(plan, place, beta))
+        return _Side(steps[place] * plan.aggregate.tallies[place].grid, off(place, beta))
 
     if function in COUNTS or function is Aggregation.SUM:
         passed = plan.passed_by(used[0])

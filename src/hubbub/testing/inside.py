@@ -23,8 +23,9 @@ import duckdb
 
 from hubbub.engines import duckdb as engine_module
 from hubbub.engines import worker
-from hubbub.engines.duckdb import DuckDB, Run
+from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.relations import Statement
+from hubbub.engines.run import Run
 from hubbub.engines.sources import Origin
 from hubbub.engines.words import engine_type, name
 from hubbub.errors import EngineError, HubbubError
@@ -71,11 +72,11 @@ class Inside(DuckDB):
     def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Run:
         run = super().prepare(aggregate, tables=tables)
 
-        def kept() -> Counted:
+        def kept(_: object) -> Counted:
             self.counted.append(run())
             return self.counted[-1]
 
-        return kept
+        return Run(kept)
 
     def _origin(self, source: Source, columns: Sequence[str]) -> Origin:
         assert source.table is not None
@@ -184,12 +185,18 @@ def _end(ledger: Ledger, connection: Any, own: Any) -> None:
 
 
 @contextmanager
-def fixed_key(key: int = _FIXED) -> Iterator[None]:
-    """The key that chooses a unit's groups is the same in every run."""
+def fixed_key(key: int = _FIXED) -> Iterator[list[int]]:
+    """The key that chooses a unit's groups is the same in every run; what is given back says how often it was asked."""
     held: Any = engine_module
-    real, held.secrets = held.secrets, SimpleNamespace(randbits=lambda bits: key >> (64 - bits))
+    asked: list[int] = []
+
+    def randbits(bits: int) -> int:
+        asked.append(bits)
+        return key >> (64 - bits)
+
+    real, held.secrets = held.secrets, SimpleNamespace(randbits=randbits)
     try:
-        yield
+        yield asked
     finally:
         held.secrets = real
 
@@ -198,6 +205,17 @@ def counted(db: Database, plan: Plan, *, key: int = _FIXED) -> list[Counted]:
     """The exact numbers of each grouping: what nobody sees but an audit of tables that were made up."""
     with fixed_key(key):
         return [db.counting(one)() for one in plan.sets or (plan,)]
+
+
+def counted_by(db: Database, plan: Plan, *, keys: Sequence[int]) -> tuple[list[tuple[Counted, ...]], bool]:
+    """The same under each of several keys, and whether a key was asked for: where none is, one run says it all."""
+    found = []
+    for key in keys:
+        with fixed_key(key) as asked:
+            found.append(tuple(db.counting(one)() for one in plan.sets or (plan,)))
+        if not asked:
+            return found, False
+    return found, True
 
 
 def exact(db: Database, text: str) -> list[tuple[int, ...]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from hubbub.engines.blocks import Rows, made_up
 from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.run import Run
 from hubbub.errors import EngineError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
 from hubbub.mechanisms.bins import Bins
@@ -59,9 +60,9 @@ class Breakable(Ledger):
 
     town: "Town"
 
-    def reserve(self, ask: Ask) -> Ticket:
+    def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
         self.town.reach("before the charge")
-        ticket = super().reserve(ask)
+        ticket = super().reserve(ask, meanwhile=meanwhile)
         self.town.reach("after the charge")
         return ticket
 
@@ -102,15 +103,15 @@ class _MadeUp(DuckDB):
     def close(self) -> None:
         """Nothing was started."""
 
-    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], Counted]:
+    def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Run:
         cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
 
-        def run() -> Counted:
+        def run(_: object) -> Counted:
             self._town.read()
             held = tuple(tuple(Bins.of([(1, 40), (2, 30)]) for _ in cells) for _ in aggregate.histograms)
             return Counted(cells=cells, tallies=[(50,) * len(aggregate.tallies) for _ in cells], histograms=held)
 
-        return run
+        return Run(run)
 
     def blocks(
         self,

@@ -1,0 +1,139 @@
+"""``hubbub publish``: a recipe becomes a release, a report and a certificate."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hubbub.cli.arguments import Json
+from hubbub.cli.data import Alone, Data, LedgerOption, Principal
+
+if TYPE_CHECKING:
+    from hubbub.publish.prospect import Prospect
+    from hubbub.publish.published import Published
+    from hubbub.publish.recipe import Recipe
+
+Compared = dict[str, "Prospect"]
+
+
+def publish(
+    *,
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="What is published, of which data, at which price.")],
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write a page with pictures, errors and certificate."),
+    ] = None,
+    as_json: Json = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what it would cost and how far it would be off; pay and read nothing."),
+    ] = False,
+    ledger: LedgerOption = None,
+    principal: Principal = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="Where the owner reads why the engine failed.")
+    ] = None,
+) -> None:
+    """Publish cells as a recipe says: paid before anything is read, and free if it was published before.
+
+    Exit status: 0 published, or explained; 2 refused; 3 the engine failed, and the charge stands.
+    """
+    from hubbub.cli.printing import elapsed, say
+    from hubbub.publish.recipe import read_recipe
+    from hubbub.publish.truth import read_truth
+
+    read = read_recipe(recipe)
+    truth = None if read.truth is None else read_truth(read.truth, read.domain)
+    with _data(read, ledger=ledger, principal=principal, log=log).opened() as database:
+        prospect = database.explain_publish(read.strategy, **read.wish)
+        compared = _compared(read, prospect, database)
+        if dry_run:
+            _explained(prospect, compared, as_json=as_json)
+            return
+        began = time.monotonic()
+        with elapsed(database.policy.limits.seconds):
+            published = read.after(database.publish(read.strategy, **read.wish, key=read.key))
+        seconds = time.monotonic() - began
+    outputs = dict(read.outputs) | ({"report": report} if report is not None else {})
+    for name in ("json", "parquet"):
+        if name in outputs:
+            published.save(outputs[name])
+    if "certificate" in outputs:
+        outputs["certificate"].write_text(published.certificate() + "\n", encoding="utf-8")
+    if "report" in outputs:
+        from hubbub.report.published import comparisons_of, page_of
+
+        curves = comparisons_of({name: one.curve for name, one in compared.items()})
+        title = f"Published: {', '.join(axis.name for axis in read.domain.axes)}"
+        page = page_of(published, comparisons=curves, truth=truth, title=title, seconds=seconds)
+        outputs["report"].write_text(page, encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(as_dict(published, compared, seconds, outputs), indent=2))
+        return
+    say(*repr(published).split("\n"))
+    say(f"{published.domain.size:,} cells in {seconds:.1f} s")
+    say(*(f"{name}: {path}" for name, path in outputs.items()))
+
+
+def as_dict(published: "Published", compared: Compared, seconds: float, outputs: dict[str, Path]) -> dict[str, Any]:
+    """For programs: cells in the order of the axes, the last one's labels changing fastest."""
+    deviations = published.deviations
+    return {
+        "axes": published.domain.to_json(),
+        "cells": published.cells.reshape(-1).tolist(),
+        "deviations": None if deviations is None else deviations.reshape(-1).tolist(),
+        "steps": list(published.steps),
+        "expected": {name: one.to_dict()["error"] for name, one in compared.items()},
+        "seconds": seconds,
+        "outputs": {name: str(path) for name, path in outputs.items()},
+        "certificate": json.loads(published.certificate()),
+    }
+
+
+def _data(recipe: "Recipe", *, ledger: str | None, principal: str | None, log: Path | None) -> Data:
+    said = recipe.data
+    alone = Alone(
+        unit=said.get("unit"),
+        budget=said.get("budget"),
+        budget_delta=said.get("budget_delta"),
+        max_groups=said.get("max_groups"),
+        max_rows=said.get("max_rows"),
+        account=said.get("account"),
+        version=said.get("version"),
+    )
+    place = ledger or said.get("ledger")
+    if recipe.policy is not None:
+        return Data(file=None, policy=recipe.policy, ledger=place, principal=principal, log=log)
+    return Data(file=said["path"], policy=None, ledger=place, principal=principal, alone=alone, log=log)
+
+
+def _compared(recipe: "Recipe", own: "Prospect", database: Any) -> Compared:
+    """The strategy of the recipe, then the others, each under a name of its own. All of it is free."""
+    found: Compared = {own.strategy.name: own}
+    for strategy in recipe.compare:
+        if strategy == recipe.strategy:
+            continue
+        name, number = strategy.name, 2
+        while name in found:
+            name, number = f"{strategy.name} {number}", number + 1
+        found[name] = database.explain_publish(strategy, **recipe.wish)
+    return found
+
+
+def _explained(prospect: "Prospect", compared: Compared, *, as_json: bool) -> None:
+    from hubbub.cli.printing import cell, say, table
+
+    if as_json:
+        told = prospect.to_dict() | {"compared": {name: one.to_dict()["error"] for name, one in compared.items()}}
+        typer.echo(json.dumps(told, indent=2))
+        return
+    say(*str(prospect).split("\n"))
+    curves = {name: dict(one.curve) for name, one in compared.items() if one.curve}
+    if len(curves) > 1:
+        made = table("Expected error of a range (rms)", "cells", *curves, right=("cells", *curves))
+        for many in sorted({size for curve in curves.values() for size in curve}):
+            errors = (f"{curve[many]:,.4g}" if many in curve else "–" for curve in curves.values())
+            made.add_row(cell(f"{many:,}"), *(cell(one) for one in errors))
+        say("", made)

@@ -1,0 +1,198 @@
+"""A publication before it is paid: the plan of its cells, what one unit adds to them, the strategy for that, its price.
+
+Public facts alone decide. And the answer that is stored afterwards, written and read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from hubbub.errors import AccountingError, HubbubError, LedgerCorrupt, NotAllowed, ParameterError
+from hubbub.ledger import Ledger
+from hubbub.ledger.entry import canonical
+from hubbub.parameters import Real, whole
+from hubbub.policy.tables import Policy
+from hubbub.privacy.filter import Charge, Filter
+from hubbub.privacy.sensitivity import Norm
+from hubbub.publish import saved, stored, tags
+from hubbub.publish.contribution import Contribution
+from hubbub.publish.domain import Domain
+from hubbub.publish.layer import Cells
+from hubbub.publish.reading import Layout
+from hubbub.publish.strategy import Prepared, Strategy
+from hubbub.publish.terms import Noise, Terms
+from hubbub.query.bought import Wanted, informed
+from hubbub.query.plan import Plan, plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be published, as it was said."""
+
+    strategy: Strategy
+    over: Mapping[str, Sequence[Any]] | Domain
+    epsilon: Real
+    delta: Real | None = None
+    table: str | None = None
+    where: str | None = None
+    cells: int | None = None
+    each: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Everything that is known before anything is paid or read."""
+
+    question: str
+    policy: Policy
+    """With the limits that were said or bought."""
+    layout: Layout
+    planned: Plan
+    asked: Strategy
+    strategy: Strategy
+    """As it was asked, with what was drawn or searched for; and with Gaussian noise where the account could not pay for
+    the other."""
+    prepared: Prepared
+    price: Fraction
+    known: Mapping[Wanted, Any]
+    unknown: Mapping[Wanted, Fraction]
+
+
+def offered(
+    wish: Wish, layout: Layout, policy: Policy, facts: Mapping[Wanted, Any], *, price: Fraction, rest: Fraction
+) -> Offer:
+    """The wish with facts that are known, for what is left of the price."""
+    question, bounded = informed(layout.question, policy, facts)
+    roomy = replace(bounded, limits=replace(bounded.limits, max_cells=max(layout.padded, bounded.limits.max_cells)))
+    planned = plan(question, roomy, epsilon=rest, delta=wish.delta)
+    slack = planned.delta if policy.budget.delta else Fraction(0)
+    terms = Terms(epsilon=planned.epsilon, delta=slack, contribution=contribution_of(planned))
+    strategy, prepared = payable(_placed(wish.strategy, layout.domain), layout.domain, terms, policy.budget.filter)
+    return Offer(
+        question=f"PUBLISH {canonical(tags.to_json(wish.strategy))} {question.identity}",
+        policy=bounded,
+        layout=layout,
+        planned=planned,
+        asked=wish.strategy,
+        strategy=strategy,
+        prepared=prepared,
+        price=price,
+        known=facts,
+        unknown={},
+    )
+
+
+def _placed(strategy: Strategy, domain: Domain) -> Strategy:
+    """With places for the names of columns, where a strategy has any."""
+    named = getattr(strategy, "named", None)
+    placed: Strategy = strategy if named is None else named(domain)
+    return placed
+
+
+def contribution_of(planned: Plan) -> Contribution:
+    """What the aggregate lets one unit add, in the words of strategies."""
+    aggregate = planned.aggregate
+    (tally,) = aggregate.tallies
+    together = aggregate.together
+    one = Contribution(
+        cells=aggregate.most_groups,
+        each=tally.bounds[1],
+        total=0 if together is None else together.total,
+        neighbors=planned.policy.budget.neighbors,
+    )
+    proven, used = planned.sensitivity(0), Cells(shape=(planned.cells,)).reach(one)
+    for norm in (Norm.L1, Norm.L2):
+        least, most = proven.in_norm(norm), used.in_norm(norm)
+        if least is None or most is None or most < least:
+            raise AccountingError("What one unit adds to the cells is more than the strategy would be told.")
+    return one
+
+
+def payable(strategy: Strategy, domain: Domain, terms: Terms, account: Filter) -> tuple[Strategy, Prepared]:
+    """In zCDP, pure noise may cost more than the account ever had; then Gaussian noise is taken, if both may be."""
+    prepared = strategy.prepare(domain.shape, terms)
+    cost = cost_of(prepared, account)
+    fits = cost.loss <= account.loss_cap and cost.failure <= account.failure_cap
+    if not fits and terms.delta and getattr(strategy, "noise", Noise.LAPLACE) is None:
+        strategy = replace(strategy, noise=Noise.GAUSSIAN)  # type: ignore[type-var]
+        prepared = strategy.prepare(domain.shape, terms)
+    return tags.pinned(strategy, prepared), prepared
+
+
+def cost_of(prepared: Prepared, account: Filter) -> Charge:
+    """What an account is charged for all measurements."""
+    parts = [account.charge_of(one.mechanism.event) for one in prepared.measurements]
+    return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
+
+
+def with_limits(cost: Charge, unknown: Mapping[Wanted, Fraction], policy: Policy) -> Charge:
+    """With what is bought first."""
+    terms, neighbors = policy.budget.filter, policy.budget.neighbors
+    parts = [terms.charge_of(one.mechanism(share, neighbors).event) for one, share in unknown.items()]
+    return Charge(
+        loss=cost.loss + sum(part.loss for part in parts), failure=cost.failure + sum(part.failure for part in parts)
+    )
+
+
+def check_price(made: Offer, unknown: Mapping[Wanted, Fraction], policy: Policy, ledger: Ledger) -> None:
+    """BudgetExceeded, before anything is paid, where limits and cells together would not fit into the account."""
+    stands = ledger.statement(policy.account)
+    terms = stands.budget.filter
+    whole_cost = with_limits(cost_of(made.prepared, policy.budget.filter), unknown, policy)
+    terms.spend(stands.spent, whole_cost, whose=f"account {policy.account!r}")
+
+
+def limited(policy: Policy, wish: Wish) -> Policy:
+    """The limits that the wish says itself. It may not say more than the owner did."""
+    said: dict[str, int] = {}
+    for name, called, value in (("max_groups", "cells", wish.cells), ("max_rows", "each", wish.each)):
+        if value is None:
+            continue
+        said[name] = whole(called, value, least=1)
+        declared = getattr(policy.limits, name)
+        if declared is not None and said[name] > declared:
+            raise NotAllowed(f"{called} is {said[name]}, and the owner allows {declared} ({name}). Say less.")
+    return replace(policy, limits=replace(policy.limits, **said)) if said else policy  # type: ignore[arg-type]
+
+
+def table_of(policy: Policy, name: str | None) -> str:
+    """The table that is meant: the only private one, where none is named."""
+    private = [table.name for table in policy.tables.values() if table.unit is not None]
+    if name is None and len(private) == 1:
+        return private[0]
+    found = next((one for one in policy.tables if name is not None and one.lower() == name.lower()), None)
+    if found is None:
+        raise ParameterError("table", f"one of {', '.join(private)}", name)
+    return found
+
+
+def written(made: Offer, noisy: Sequence[Any]) -> str:
+    """What the ledger keeps."""
+    terms = made.prepared.terms
+    return json.dumps(
+        {
+            "publish": stored.VERSION,
+            "epsilon": str(terms.epsilon),
+            "delta": str(terms.delta),
+            "strategy": tags.to_json(made.strategy),
+            "events": saved.events_name(tuple(one.mechanism.event for one in made.prepared.measurements)),
+            "noisy": stored.all_packed(noisy),
+        }
+    )
+
+
+def read(answer: str, made: Offer) -> tuple[Strategy, Prepared, tuple[Any, ...]]:
+    """What is stored: at this price, or at a higher one, whose errors are its own."""
+    try:
+        told = json.loads(answer)
+        if told["publish"] != stored.VERSION:
+            raise ValueError("another version")
+        terms = replace(made.prepared.terms, epsilon=Fraction(told["epsilon"]), delta=Fraction(told["delta"]))
+        strategy, prepared = tags.from_json(told["strategy"]), made.prepared
+        if terms != prepared.terms or tags.to_json(made.strategy) != told["strategy"]:
+            prepared = strategy.prepare(made.layout.domain.shape, terms)
+        return strategy, prepared, saved.numbers(told["noisy"], told["events"], prepared)
+    except (ValueError, KeyError, TypeError, HubbubError) as problem:
+        raise LedgerCorrupt("A stored publication cannot be read by this version of Hubbub.") from problem

@@ -1,0 +1,130 @@
+"""What a publication would cost and how far its answers would be off, before anything is paid or read. Free."""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import HubbubError
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.publish import spread, tags
+from hubbub.publish.domain import Domain
+from hubbub.publish.strategy import Prepared, Strategy
+from hubbub.query.shown import clean
+from hubbub.release import CONFIDENCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prospect:
+    """All of it as a dictionary (``to_dict``), as text (``str``) or as HTML in a notebook."""
+
+    strategy: Strategy
+    prepared: Prepared
+    domain: Domain
+    account: str
+    symbol: str
+    """What the account counts in: ε or ρ."""
+    cost: Charge
+    left: Charge
+    bought: Sequence[tuple[str, Any]] = ()
+    """Limits that were bought before, with their values."""
+    to_buy: Sequence[tuple[str, float]] = ()
+    """Limits that would be bought first, each with its ε: what is said of errors is then for a limit of 1."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the account has as much left."""
+        return self.cost.loss <= self.left.loss and self.cost.failure <= self.left.failure
+
+    @cached_property
+    def curve(self) -> list[tuple[int, float]] | None:
+        """Cells in a range, and the root mean square error of ranges of that size; None where it depends on data."""
+        return spread.by_length(self.prepared)
+
+    def range(self, named: Mapping[str, Any], *, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+        """The standard deviation that a range would have, and the margin of its interval; None where neither is
+        public."""
+        query = np.zeros(self.domain.shape)
+        query[self.domain.box(named)] = 1
+        try:
+            return spread.of(self.prepared, query, beta=1 - confidence)
+        except HubbubError:
+            return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        terms = self.prepared.terms
+        one = terms.contribution
+        return {
+            "strategy": tags.to_json(self.strategy),
+            "axes": {axis.name: len(axis.labels) for axis in self.domain.axes},
+            "cells": self.domain.size,
+            "epsilon": float(terms.epsilon),
+            "delta": float(terms.delta),
+            "contribution": {"cells": one.cells, "each": one.each, "total": one.total},
+            "neighbors": one.neighbors.value,
+            "measurements": [
+                {"numbers": found.layer.size, "noise": type(found.mechanism).__name__}
+                for found in self.prepared.measurements
+            ],
+            "error": None if self.curve is None else [{"cells": many, "rmse": rmse} for many, rmse in self.curve],
+            "bought": [{"what": what, "value": value} for what, value in self.bought],
+            "to_buy": [{"what": what, "epsilon": epsilon} for what, epsilon in self.to_buy],
+            "account": self.account,
+            "cost": {"loss_units": self.cost.loss, "failure_units": self.cost.failure, "text": self._amount(self.cost)},
+            "left": self._amount(self.left),
+            "left_afterwards": self._amount(
+                Charge(
+                    loss=max(0, self.left.loss - self.cost.loss), failure=max(0, self.left.failure - self.cost.failure)
+                )
+            ),
+            "fits": self.fits,
+        }
+
+    def _amount(self, charge: Charge) -> str:
+        beside = f", δ₀ = {float(charge.failure * DELTA_UNIT):.3g}" if charge.failure else ""
+        return f"{self.symbol} = {float(charge.loss * LOSS_UNIT):.6g}{beside}"
+
+    def __str__(self) -> str:
+        told = self.to_dict()
+        one, axes = told["contribution"], told["axes"]
+        lines = [
+            f"strategy    {self.strategy.name}: "
+            + ", ".join(f"{found['numbers']:,} numbers with {found['noise']} noise" for found in _few(told)),
+            f"cells       {told['cells']:,}: " + " × ".join(f"{clean(name)} ({many:,})" for name, many in axes.items()),
+            f"unit        in at most {one['cells']:,} cells, with {one['each']:,} rows in each and {one['total']:,} "
+            f"together ({told['neighbors']} neighbours)",
+            *(f"bought      {clean(found['what'])}: {found['value']}" for found in told["bought"]),
+            *(f"to buy      {clean(found['what'])}, with ε = {found['epsilon']:.3g}" for found in told["to_buy"]),
+        ]
+        if self.curve is None:
+            lines.append("error       depends on the data, and is not told")
+        else:
+            lines += [f"error       {many:>12,} cells: ± {rmse:,.4g} (rms)" for many, rmse in _some(self.curve)]
+        then = f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"
+        return "\n".join([*lines, f"price       {told['cost']['text']} of {told['left']} left; {then}"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _few(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Many layers as one line."""
+    kinds: dict[str, int] = {}
+    for one in told["measurements"]:
+        kinds[one["noise"]] = kinds.get(one["noise"], 0) + one["numbers"]
+    return [{"noise": noise, "numbers": many} for noise, many in kinds.items()]
+
+
+def _some(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most six points, the first and the last among them."""
+    step = max(1, math.ceil((len(curve) - 1) / 5))
+    chosen = list(curve[::step])
+    return chosen if chosen[-1] == curve[-1] else [*chosen, curve[-1]]

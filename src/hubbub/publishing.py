@@ -1,0 +1,182 @@
+"""From private tables to a publication: rows are counted by the query engine, bounded for each unit, charged first.
+
+db.publish(publish.Flat(), over={"age": range(0, 110), "ward": ["a", "b"]}, epsilon=1)
+
+It goes the way of every question: read and planned from public facts, charged before anything is read, stored, and free
+when it is asked again. Only the noise is another strategy's.
+
+Privacy:
+    Claim: publishing costs at most (ε, δ), what it buys first included, whatever one unit has in the tables.
+    Proof: the cells are the ROWS tally of an Aggregate over public groups, so its claim bounds what one unit adds:
+        to at most most_groups cells, at most bounds[1] to each, at most together.total altogether. That is the
+        Contribution that the strategy is prepared for, and every layer's facts are its reach; the gate refuses noise
+        that is made for less. All events are paid before the engine reads.
+    Needs: the claims of query.ops, publish.terms and the strategy; meter.answered.
+    Ref: SOUNDNESS 5, 9, 17, 18.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hubbub.buying import buy, recalled, serve_again
+from hubbub.engines.run import Run
+from hubbub.errors import TooHeavy
+from hubbub.ledger import Ask, Ledger
+from hubbub.meter import Meter, answered
+from hubbub.parameters import Real, positive
+from hubbub.policy.tables import Policy
+from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.publish import offer
+from hubbub.publish.domain import Domain
+from hubbub.publish.layer import Array
+from hubbub.publish.offer import Offer, Wish
+from hubbub.publish.prospect import Prospect
+from hubbub.publish.published import Published, Receipt
+from hubbub.publish.reading import laid_out
+from hubbub.publish.run import measured
+from hubbub.publish.strategy import Strategy
+from hubbub.query.bought import lacking, shares
+from hubbub.query.ops import Aggregate
+from hubbub.query.scope import Catalogue
+
+MOST_CELLS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The database's side: what is public of it, the ledger, and what prepares the engine."""
+
+    catalogue: Catalogue
+    policy: Policy
+    ledger: Ledger
+    principal: str
+    prepare: Callable[[Aggregate], Run]
+    array: Callable[[Aggregate], Callable[[], Array]]
+
+    def publish(self, wish: Wish, *, key: str | None) -> Published:
+        """Pay, count, add noise, store, and give what is stored."""
+        made = self._planned(wish, buys=True)
+        layout, planned = made.layout, made.planned
+        run = self.array(planned.aggregate)
+        ask = Ask(
+            account=self.policy.account,
+            question=made.question,
+            events=tuple(one.mechanism.event for one in made.prepared.measurements),
+            epsilon=made.price,
+            delta=made.prepared.terms.delta,
+            principal=self.principal,
+            policy=made.policy.fingerprint,
+            version=self.policy.version,
+            key=key,
+        )
+
+        def work(meter: Meter) -> str:
+            noisy, _ = measured(made.prepared, layout.cells(run()), meter=meter, account=self.policy.account)
+            return offer.written(made, noisy)
+
+        reply = answered(self.ledger, ask, work)
+        strategy, prepared, noisy = offer.read(reply.answer, made)
+        cost = offer.cost_of(prepared, self.policy.budget.filter)
+        return Published(
+            strategy=strategy,
+            prepared=prepared,
+            domain=layout.domain,
+            noisy=noisy,
+            account=self.policy.account,
+            entry=reply.entry,
+            receipt=Receipt(
+                question=made.question,
+                policy=made.policy.fingerprint,
+                version=self.policy.version,
+                loss_units=cost.loss,
+                failure_units=cost.failure,
+            ),
+        )
+
+    def prospect(self, wish: Wish) -> Prospect:
+        """What it would cost and how far it would be off. Nothing private is read."""
+        made = self._planned(wish, buys=False)
+        stands, terms = self.ledger.statement(self.policy.account), self.policy.budget.filter
+        return Prospect(
+            strategy=made.strategy,
+            prepared=made.prepared,
+            domain=made.layout.domain,
+            account=self.policy.account,
+            symbol="ε" if self.policy.budget.delta == 0 else "ρ",
+            cost=offer.with_limits(offer.cost_of(made.prepared, terms), made.unknown, self.policy),
+            left=stands.left,
+            bought=[(one.text, value) for one, value in made.known.items()],
+            to_buy=[(one.text, float(share)) for one, share in made.unknown.items()],
+        )
+
+    def _planned(self, wish: Wish, *, buys: bool) -> Offer:
+        """The plan; limits that nobody declared are bought first, with a share of the price, or told."""
+        policy = offer.limited(self.policy, wish)
+        domain = wish.over if isinstance(wish.over, Domain) else Domain.of(wish.over)
+        if domain.size > MOST_CELLS:
+            raise TooHeavy(f"There would be {domain.size:,} cells; at most {MOST_CELLS:,} are published at once.")
+        layout = laid_out(domain, offer.table_of(self.policy, wish.table), wish.where, self.catalogue)
+        price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
+        wanted = lacking(layout.question, policy)
+        known = recalled(wanted, self.policy, self.ledger)
+        each, rest = shares([one for one in wanted if one not in known], price)
+        if buys:
+            serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
+        if each:
+            any_of_them = known | {one: one.anything for one in each}
+            first = offer.offered(wish, layout, policy, any_of_them, price=price, rest=rest)
+            if not buys:
+                return replace(first, known=known, unknown=each)
+            offer.check_price(first, each, self.policy, self.ledger)
+            known |= buy(
+                each, self.policy, rest=rest, ledger=self.ledger, principal=self.principal, prepare=self.prepare
+            )
+        return offer.offered(wish, layout, policy, known, price=price, rest=rest)
+
+
+class Publishing:
+    """What a database inherits: publishing, and the price list of it."""
+
+    def _desk(self) -> Desk:
+        raise NotImplementedError
+
+    def publish(
+        self,
+        strategy: Strategy,
+        *,
+        over: Mapping[str, Sequence[Any]] | Domain,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+        key: str | None = None,
+    ) -> Published:
+        """The number of rows in every cell, with the noise of a strategy: paid once, and asked as often as you like.
+
+        ``over`` names columns, or expressions, with the values that have a cell: a range, a list, or
+        ``publish.bins(low, high, steps)``. A unit counts in at most ``cells`` of them with at most ``each`` rows, or as
+        the owner declared (max_groups, max_rows); where nobody said, both are bought with a share of the price.
+        """
+        said = {"table": table, "where": where, "cells": cells, "each": each}
+        wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
+        return self._desk().publish(wish, key=key)
+
+    def explain_publish(
+        self,
+        strategy: Strategy,
+        *,
+        over: Mapping[str, Sequence[Any]] | Domain,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+    ) -> Prospect:
+        """What that would cost, and how far ranges would be off. Free: nothing private is read."""
+        said = {"table": table, "where": where, "cells": cells, "each": each}
+        wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
+        return self._desk().prospect(wish)

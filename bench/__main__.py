@@ -25,8 +25,10 @@ from bench import (
     peers_audit,
     quantiles,
     queries,
+    scale,
     speeds,
     unknown,
+    utility,
     warm,
 )
 from bench.record import Bench, MissingInput, Row, keep
@@ -47,6 +49,8 @@ BENCHES: tuple[Bench, ...] = (
     analysts.BENCH,
     paths.BENCH,
     speeds.BENCH,
+    utility.BENCH,
+    scale.BENCH,
     compare.ACCURACY,
     compare.QUANTILES,
     large.BENCH,

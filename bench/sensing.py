@@ -24,7 +24,8 @@ def main() -> None:
     for one in errors:
         print(f"{one.cells:>7} {one.sparsity:>9} {one.size:>6} {one.recovered:>10.1f} {one.flat:>8.1f}")
     if len(sys.argv) > 1:
-        plot_sensing(errors).figure.savefig(sys.argv[1], dpi=120)
+        title = f"A sparse histogram from few random sums, ε = {EPSILON}, δ = {DELTA:g}"
+        plot_sensing(errors, title=title).figure.savefig(sys.argv[1], dpi=120)
 
 
 if __name__ == "__main__":

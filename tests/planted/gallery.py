@@ -4,7 +4,8 @@ from tests.planted.accounting import ACCOUNTING
 from tests.planted.gate import GATE
 from tests.planted.mechanisms import MECHANISMS
 from tests.planted.plant import Planted
+from tests.planted.publish import PUBLISH
 from tests.planted.queries import QUERIES
 from tests.planted.sparse import SPARSE
 
-GALLERY: tuple[Planted, ...] = (*MECHANISMS, *SPARSE, *ACCOUNTING, *GATE, *QUERIES)
+GALLERY: tuple[Planted, ...] = (*MECHANISMS, *SPARSE, *ACCOUNTING, *GATE, *QUERIES, *PUBLISH)

@@ -24,6 +24,7 @@ class Caught(StrEnum):
     MASSES = "by exact masses"
     LAW = "by draws that do not fit the stated law"
     COUNTING = "by counting"
+    DISTANCE = "by exact distances"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ def evidence(report: Report) -> Caught:
     assert found is not None
     if found.finding is not None:
         return Caught.COUNTING
+    if report.subject.startswith("publish: "):
+        return Caught.DISTANCE
     told = " ".join(found.sentences)
     if "the claim is broken" in told or report.subject.startswith(("filter: ", "calibration")):
         return Caught.MASSES

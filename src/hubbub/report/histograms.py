@@ -39,17 +39,18 @@ def _bars(published: Published, axes: Any) -> str:
     _named(axes.set_xticks, axis.labels)
     axes.axhline(0, color=EDGE, linewidth=0.8)
     axes.set_xlabel(_literally(axis.name))
+    axes.set_ylabel("rows")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    return "no error bars: errors depend on the data" if deviations is None else "bars: one standard deviation"
+    return "no error bars: errors depend on the data" if deviations is None else "whiskers: one standard deviation"
 
 
 def _map(published: Published, axes: Any) -> str:
     rows, columns = published.domain.axes
     drawn = axes.imshow(published.cells, aspect="auto", cmap=_SHADES, interpolation="nearest")
-    axes.figure.colorbar(drawn, ax=axes)
-    _named(axes.set_yticks, rows.labels)
-    _named(axes.set_xticks, columns.labels)
+    axes.figure.colorbar(drawn, ax=axes, label="rows")
+    _named(axes.set_yticks, rows.labels, most=MOST_NAMES // 2)
+    _named(axes.set_xticks, columns.labels, most=MOST_NAMES // 2)
     axes.set_ylabel(_literally(rows.name))
     axes.set_xlabel(_literally(columns.name))
     deviations = published.deviations
@@ -58,9 +59,9 @@ def _map(published: Published, axes: Any) -> str:
     return f"standard deviation of a cell: {float(deviations.min()):.4g} to {float(deviations.max()):.4g}"
 
 
-def _named(ticks: Any, labels: Any) -> None:
+def _named(ticks: Any, labels: Any, *, most: int = MOST_NAMES) -> None:
     """All labels where they are few, else some of them."""
-    every = max(1, -(-len(labels) // 20)) if len(labels) > MOST_NAMES else 1
+    every = -(-2 * len(labels) // most) if len(labels) > most else 1
     places = list(range(0, len(labels), every))
     ticks(places, [_literally(str(labels[place])) for place in places])
 

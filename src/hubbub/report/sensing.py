@@ -31,7 +31,7 @@ def plot_sensing(errors: Sequence[SensingError], *, title: str | None = None, ax
     cells = sorted(flat)
     means = [sum(flat[size]) / len(flat[size]) for size in cells]
     axes.plot(cells, means, color=EDGE, linestyle="--", label="noise on every cell")
-    axes.set_xscale("log")
+    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("cells")
     axes.set_ylabel("root of the summed squared error")

@@ -12,12 +12,13 @@ from hubbub.testing.accounting import filters
 from hubbub.testing.calibration import Calibration
 from hubbub.testing.fresh import noises
 from hubbub.testing.gate import Gate
+from hubbub.testing.strategies import strategies
 
 _NEAR = 5
 
 
 def _all() -> list[Subject]:
-    return [*map(OfSpecimen, SPECIMENS), *filters(), Calibration(), Gate(), *noises()]
+    return [*map(OfSpecimen, SPECIMENS), *filters(), Calibration(), Gate(), *noises(), *strategies()]
 
 
 def _held(subject: Subject) -> Subject:
@@ -25,7 +26,7 @@ def _held(subject: Subject) -> Subject:
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {one.name: partial(_held, one) for one in _all()}
-"""Mechanisms by the names of the registry; then budget filters, calibrations, the gate and noise."""
+"""Mechanisms by the names of the registry; then budget filters, calibrations, the gate, noise and strategies."""
 
 
 def subject_of(name: str) -> Subject:

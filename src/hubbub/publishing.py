@@ -3,7 +3,8 @@
 db.publish(publish.Flat(), over={"age": range(0, 110), "ward": ["a", "b"]}, epsilon=1)
 
 It goes the way of every question: read and planned from public facts, charged before anything is read, stored, and free
-when it is asked again. Only the noise is another strategy's.
+when it is asked again. Only the noise is another strategy's. Strategies that need marginals alone get the combinations
+that have rows in place of all cells, so that a domain of fifteen columns is as good as one of two.
 
 Privacy:
     Claim: publishing costs at most (ε, δ), what it buys first included, whatever one unit has in the tables.
@@ -17,7 +18,7 @@ Privacy:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 from hubbub.buying import buy, recalled, serve_again
 from hubbub.engines.run import Run
@@ -28,19 +29,28 @@ from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publish import offer
+from hubbub.publish.cube import Cube
+from hubbub.publish.cube_release import CubeRelease
 from hubbub.publish.domain import Domain
 from hubbub.publish.layer import Array
+from hubbub.publish.marginal_release import MarginalRelease
+from hubbub.publish.marginals import Marginals
 from hubbub.publish.offer import Offer, Wish
 from hubbub.publish.prospect import Prospect
 from hubbub.publish.published import Published, Receipt
 from hubbub.publish.reading import laid_out
-from hubbub.publish.run import measured
+from hubbub.publish.records import Weighted
+from hubbub.publish.run import measured, placed
 from hubbub.publish.strategy import Strategy
+from hubbub.publish.tables import Tables, by_marginals, check_size, released
 from hubbub.query.bought import lacking, shares
 from hubbub.query.ops import Aggregate
 from hubbub.query.scope import Catalogue
 
 MOST_CELLS = 10_000_000
+
+Over = Mapping[str, Sequence[Any]] | Domain
+"""Columns with the values that have a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +63,14 @@ class Desk:
     principal: str
     prepare: Callable[[Aggregate], Run]
     array: Callable[[Aggregate], Callable[[], Array]]
+    combinations: Callable[[Aggregate], Callable[[], Any]]
+    """What has rows (``places`` and ``counts``), where there are too many cells to list."""
 
-    def publish(self, wish: Wish, *, key: str | None) -> Published:
+    def publish(self, wish: Wish, *, key: str | None) -> Published | Tables:
         """Pay, count, add noise, store, and give what is stored."""
         made = self._planned(wish, buys=True)
-        layout, planned = made.layout, made.planned
-        run = self.array(planned.aggregate)
+        layout = made.layout
+        count = self._counting(made)
         ask = Ask(
             account=self.policy.account,
             question=made.question,
@@ -72,13 +84,13 @@ class Desk:
         )
 
         def work(meter: Meter) -> str:
-            noisy, _ = measured(made.prepared, layout.cells(run()), meter=meter, account=self.policy.account)
+            noisy, _ = measured(made.prepared, count(), meter=meter, account=self.policy.account)
             return offer.written(made, noisy)
 
         reply = answered(self.ledger, ask, work)
         strategy, prepared, noisy = offer.read(reply.answer, made)
         cost = offer.cost_of(prepared, self.policy.budget.filter)
-        return Published(
+        published = Published(
             strategy=strategy,
             prepared=prepared,
             domain=layout.domain,
@@ -93,6 +105,21 @@ class Desk:
                 failure_units=cost.failure,
             ),
         )
+        return released(published)
+
+    def _counting(self, made: Offer) -> Callable[[], Array | Weighted]:
+        """What counts the rows when it is called, as the strategy needs them."""
+        layout, aggregate = made.layout, made.planned.aggregate
+        if not by_marginals(made.strategy):
+            run = self.array(aggregate)
+            return lambda: layout.cells(run())
+        there = self.combinations(aggregate)
+
+        def count() -> Weighted:
+            found = there()
+            return layout.weighted(found.places, found.counts)
+
+        return count
 
     def prospect(self, wish: Wish) -> Prospect:
         """What it would cost and how far it would be off. Nothing private is read."""
@@ -114,8 +141,12 @@ class Desk:
         """The plan; limits that nobody declared are bought first, with a share of the price, or told."""
         policy = offer.limited(self.policy, wish)
         domain = wish.over if isinstance(wish.over, Domain) else Domain.of(wish.over)
-        if domain.size > MOST_CELLS:
-            raise TooHeavy(f"There would be {domain.size:,} cells; at most {MOST_CELLS:,} are published at once.")
+        if domain.size > MOST_CELLS and not by_marginals(wish.strategy):
+            raise TooHeavy(
+                f"There would be {domain.size:,} cells; at most {MOST_CELLS:,} are published at once. Marginals of so "
+                "many can be: publish.Marginals(ways=2)."
+            )
+        check_size(placed(wish.strategy, domain), domain)
         layout = laid_out(domain, offer.table_of(self.policy, wish.table), wish.where, self.catalogue)
         price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
         wanted = lacking(layout.question, policy)
@@ -141,26 +172,84 @@ class Publishing:
     def _desk(self) -> Desk:
         raise NotImplementedError
 
-    def publish(
+    @overload
+    def publish(  # type: ignore[overload-overlap]
         self,
-        strategy: Strategy,
+        strategy: Marginals,
         *,
-        over: Mapping[str, Sequence[Any]] | Domain,
+        over: Over,
         epsilon: Real,
         delta: Real | None = None,
         table: str | None = None,
         where: str | None = None,
         cells: int | None = None,
         each: int | None = None,
+        rows: int | None = None,
         key: str | None = None,
-    ) -> Published:
+    ) -> MarginalRelease: ...
+
+    @overload
+    def publish(  # type: ignore[overload-overlap]
+        self,
+        strategy: Cube,
+        *,
+        over: Over,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> CubeRelease: ...
+
+    @overload
+    def publish(
+        self,
+        strategy: Strategy,
+        *,
+        over: Over,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> Published: ...
+
+    def publish(
+        self,
+        strategy: Strategy,
+        *,
+        over: Over,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> Published | Tables:
         """The number of rows in every cell, with the noise of a strategy: paid once, and asked as often as you like.
 
         ``over`` names columns, or expressions, with the values that have a cell: a range, a list, or
-        ``publish.bins(low, high, steps)``. A unit counts in at most ``cells`` of them with at most ``each`` rows, or as
-        the owner declared (max_groups, max_rows); where nobody said, both are bought with a share of the price.
+        ``publish.bins(low, high, steps)``. A unit counts in at most ``cells`` of them with at most ``each`` rows, and
+        with at most ``rows`` altogether, or as the owner declared (max_groups, max_rows, max_total_rows); where nobody
+        said, cells and rows in a cell are bought with a share of the price, but ``rows`` alone is enough.
+
+        With ``publish.Marginals`` or ``publish.Cube`` there may be any number of cells: what has rows is counted, and
+        what is published are marginals, up to 5·10^7 noisy numbers::
+
+            release = db.publish(publish.Marginals(ways=3), over=fifteen_columns, rows=4, epsilon=1, delta=1e-9)
+            release.marginal("age", "ward").values    # a table with the standard deviation of every cell
+            release.table("ward", "outcome")          # the same as rows with intervals
+            db.explain_publish(publish.Marginals(ways=3), over=fifteen_columns, rows=4, epsilon=1)  # free
         """
-        said = {"table": table, "where": where, "cells": cells, "each": each}
+        said = {"table": table, "where": where, "cells": cells, "each": each, "rows": rows}
         wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
         return self._desk().publish(wish, key=key)
 
@@ -168,15 +257,16 @@ class Publishing:
         self,
         strategy: Strategy,
         *,
-        over: Mapping[str, Sequence[Any]] | Domain,
+        over: Over,
         epsilon: Real,
         delta: Real | None = None,
         table: str | None = None,
         where: str | None = None,
         cells: int | None = None,
         each: int | None = None,
+        rows: int | None = None,
     ) -> Prospect:
-        """What that would cost, and how far ranges would be off. Free: nothing private is read."""
-        said = {"table": table, "where": where, "cells": cells, "each": each}
+        """What that would cost, and how far ranges or marginals would be off. Free: nothing private is read."""
+        said = {"table": table, "where": where, "cells": cells, "each": each, "rows": rows}
         wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
         return self._desk().prospect(wish)

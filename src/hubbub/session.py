@@ -194,6 +194,7 @@ class Database(Publishing):
             principal=self.principal,
             prepare=self._prepared,
             array=self._array,
+            combinations=self._combinations,
         )
 
     def table(self, name: str) -> Frame:
@@ -326,6 +327,10 @@ class Database(Publishing):
     def _array(self, aggregate: Aggregate) -> Callable[[], Any]:
         with before_the_charge("A table of the publication could not be opened. Ask the owner."):
             return self._engine.cells(aggregate, tables=self.policy.tables)
+
+    def _combinations(self, aggregate: Aggregate) -> Callable[[], Any]:
+        with before_the_charge("A table of the publication could not be opened. Ask the owner."):
+            return self._engine.combinations(aggregate, tables=self.policy.tables)
 
     def blocks(
         self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int

@@ -1,14 +1,23 @@
 """What publishing is tested against: every unit there could be, and matrices written out."""
 
 import itertools
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import numpy as np
 
+from hubbub.privacy.event import Event
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution
+from hubbub.publish.layer import Layer, Shape
+
+Array = np.ndarray[Any, Any]
 
 
-def units(length: int, one: Contribution) -> np.ndarray:
+@cache
+def units(length: int, one: Contribution) -> Array:
     """All that one unit may add to so many cells, a row each; nothing at all among them."""
     found = [
         values
@@ -18,7 +27,8 @@ def units(length: int, one: Contribution) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def changes(length: int, one: Contribution) -> np.ndarray:
+@cache
+def changes(length: int, one: Contribution) -> Array:
     """All differences of neighbours."""
     added = units(length, one)
     if one.neighbors is Neighbors.ADD_REMOVE:
@@ -26,16 +36,32 @@ def changes(length: int, one: Contribution) -> np.ndarray:
     return np.unique((added[:, np.newaxis] - added[np.newaxis]).reshape(-1, length), axis=0)
 
 
-def matrix(layer, shape) -> np.ndarray:
+def matrix(layer: Layer, shape: Shape) -> Array:
     """A layer's matrix, from what it does to each cell."""
     cells = int(np.prod(shape))
     return np.array([layer.apply(cell.reshape(shape)) for cell in np.eye(cells, dtype=np.int64)]).T
 
 
-def norms(dense: np.ndarray, length: int, one: Contribution) -> tuple[int, int]:
+def norms(dense: Array, length: int, one: Contribution) -> tuple[int, int]:
     """The greatest L1 and squared L2 of A(x - x'), by trying everything."""
     moved = changes(length, one) @ dense.T
     return int(np.abs(moved).sum(axis=1).max()), int(np.square(moved).sum(axis=1).max())
+
+
+def reached(layer: Layer, one: Contribution) -> tuple[int, int]:
+    """What is claimed of the same two: whole numbers, since maps and units are whole."""
+    reach = layer.reach(one)
+    assert reach.l1 is not None
+    assert reach.l2_squared is not None
+    assert reach.l1.denominator == reach.l2_squared.denominator == 1
+    return int(reach.l1), int(reach.l2_squared)
+
+
+def paid(events: Iterable[Event], *, rho: bool = False) -> list[Fraction]:
+    """The pure ε, or ρ, of each; all must have one."""
+    found = [event.rho if rho else event.epsilon for event in events]
+    assert None not in found
+    return [one for one in found if one is not None]
 
 
 CONTRIBUTIONS = [

@@ -3,6 +3,8 @@
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +17,33 @@ from hubbub.publish.cube import Cube, PreparedCube
 from hubbub.publish.cube_basis import Coefficients, below
 from hubbub.publish.cube_release import CubeRelease, run_cube
 from hubbub.publish.records import Dense
+from tests.publish.brute import paid
 
 FALSE_ALARM = 1e-6
 SHAPE = (2, 3, 2, 4)
 CELLS = np.random.default_rng(1).integers(0, 9, SHAPE)
 
 
-def prepare(shape=SHAPE, ways=2, *, delta=0, noise=None, contribution=None, epsilon=1) -> PreparedCube:
+def prepare(
+    shape: tuple[int, ...] = SHAPE,
+    ways: int = 2,
+    *,
+    delta: float = 0,
+    noise: Noise | None = None,
+    contribution: Contribution | None = None,
+    epsilon: float = 1,
+) -> PreparedCube:
     return Cube(ways=ways, noise=noise).prepare(shape, Terms.at(epsilon, delta, contribution=contribution))
 
 
-def exact(prepared: PreparedCube, cells) -> list:
+def exact(prepared: PreparedCube, cells: np.ndarray) -> list[np.ndarray]:
     return [one.layer.apply(cells) for one in prepared.measurements]
+
+
+def coefficients(prepared: PreparedCube) -> list[Coefficients]:
+    found = [one.layer for one in prepared.measurements]
+    assert all(isinstance(layer, Coefficients) for layer in found)
+    return [layer for layer in found if isinstance(layer, Coefficients)]
 
 
 def matrix(layer: Coefficients) -> np.ndarray:
@@ -35,7 +52,7 @@ def matrix(layer: Coefficients) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (2, 2, 2), (5, 1, 2)])
-def test_without_noise_every_marginal_is_exact(shape) -> None:
+def test_without_noise_every_marginal_is_exact(shape: tuple[int, ...]) -> None:
     cells = np.random.default_rng(2).integers(0, 9, shape)
     prepared = prepare(shape)
     found = prepared.coefficients(exact(prepared, cells))
@@ -68,7 +85,7 @@ def test_transposed_is_the_transpose() -> None:
 @pytest.mark.parametrize("neighbors", [Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE])
 @pytest.mark.parametrize(("cells", "each"), [(1, 1), (1, 2), (2, 1)])
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
-def test_reach_is_above_every_unit(shape, cells, each, neighbors) -> None:
+def test_reach_is_above_every_unit(shape: tuple[int, ...], cells: int, each: int, neighbors: Neighbors) -> None:
     one = Contribution(cells=cells, each=each, neighbors=neighbors)
     layer = Coefficients(shape=shape, sets=below([(0, 1)], shape))
     units = [
@@ -90,17 +107,17 @@ def test_reach_is_above_every_unit(shape, cells, each, neighbors) -> None:
 def test_shares_stay_within_the_price() -> None:
     prepared = prepare((2,) * 6, 3)
     assert len(prepared.measurements) == 4
-    spent = sum(one.mechanism.epsilon for one in prepared.measurements)
-    assert Fraction(999, 1000) < spent <= 1
-    by_order = [one.mechanism.epsilon / len(one.layer.sets) for one in prepared.measurements]
+    spent = paid(one.mechanism.event for one in prepared.measurements)
+    assert Fraction(999, 1000) < sum(spent) <= 1
+    by_order = [own / len(layer.sets) for own, layer in zip(spent, coefficients(prepared), strict=True)]
     assert by_order == sorted(by_order, reverse=True)
 
 
 def test_shares_are_the_best() -> None:
     """For binary columns, moving ε between two orders either way only makes the total error larger."""
     prepared = prepare((2,) * 6, 3)
-    spent = np.array([float(one.mechanism.epsilon) for one in prepared.measurements])
-    weights = np.array([len(one.layer.sets) ** 3 for one in prepared.measurements], dtype=float)
+    spent = np.array([float(own) for own in paid(one.mechanism.event for one in prepared.measurements)])
+    weights = np.array([float(len(layer.sets) ** 3) for layer in coefficients(prepared)])
     # each marginal of three has 8 cells, and a coefficient of j columns is in C(6 - j, 3 - j) of them
     weights *= [math.comb(6 - j, 3 - j) for j in range(4)]
 
@@ -114,16 +131,17 @@ def test_shares_are_the_best() -> None:
 
 
 @pytest.mark.parametrize("noise", list(Noise))
-def test_variance_is_that_of_the_dense_estimate(noise) -> None:
+def test_variance_is_that_of_the_dense_estimate(noise: Noise | None) -> None:
     """The estimate as a matrix, row by row, against the formula; and least squares is not better on any marginal."""
     prepared = prepare(delta=1e-6, noise=noise)
-    variances = [one.mechanism.standard_deviation**2 for one in prepared.measurements]
+    laws: list[Any] = [one.mechanism for one in prepared.measurements]
+    variances = [law.standard_deviation**2 for law in laws]
     sizes = [one.layer.size for one in prepared.measurements]
     each = np.repeat(variances, sizes)
     eye = np.eye(sum(sizes))
     columns = [prepared.estimate(np.split(one, np.cumsum(sizes)[:-1])) for one in eye]
     estimate = np.stack([column.reshape(-1) for column in columns], axis=1)
-    strategy = np.concatenate([matrix(one.layer) for one in prepared.measurements])
+    strategy = np.concatenate([matrix(layer) for layer in coefficients(prepared)])
     precise = np.linalg.pinv(strategy.T @ (strategy / each[:, None]))
     for axes in [(0, 1), (1, 3), (2,), ()]:
         query = np.zeros(SHAPE)
@@ -146,13 +164,15 @@ def test_marginals_agree_and_their_errors_are_as_stated() -> None:
     """400 releases, chi-square on one cell's error: false alarm 1e-6."""
     domain = Domain.of({"a": range(2), "b": range(3), "c": range(2), "d": range(4)})
     strategy, errors = Cube(ways=2), []
+    deviation = math.sqrt(strategy.prepare(SHAPE, Terms.at(1)).cell_variance((0, 1)))
     for _ in range(400):
         release = run(CELLS, strategy, epsilon=1, domain=domain)
-        found = release.prepared.coefficients(release.noisy)
-        first, second = release.prepared.marginal((0, 1), found), release.prepared.marginal((1, 3), found)
+        prepared = release.prepared
+        assert isinstance(prepared, PreparedCube)
+        found = prepared.coefficients(release.noisy)
+        first, second = prepared.marginal((0, 1), found), prepared.marginal((1, 3), found)
         assert np.allclose(first.sum(axis=0), second.sum(axis=1))
         errors.append(first[1, 2] - CELLS.sum(axis=(2, 3))[1, 2])
-    deviation = math.sqrt(release.prepared.cell_variance((0, 1)))
     z = stats.norm.isf(FALSE_ALARM / 4)
     assert abs(np.mean(errors)) < z * deviation / 20
     # the kurtosis of a sum of Laplace noises is at most 6, so the variance of a mean square is below 5σ⁴/400
@@ -175,7 +195,7 @@ def test_thirty_columns_from_rows() -> None:
         release.prepared.estimate(release.noisy)
 
 
-def test_saved_and_read_again(tmp_path) -> None:
+def test_saved_and_read_again(tmp_path: Path) -> None:
     domain = Domain.of({"a": ("x", "y"), "b": range(3), "c": range(2), "d": range(4)})
     release = run_cube(Dense(CELLS), domain, Cube(of=(("d", "a"), ("b",))), epsilon=1)
     assert release.names == (("a", "d"), ("b",))
@@ -199,7 +219,7 @@ def test_named_marginals() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"ways": 2, "of": ((0,),)}, {"ways": 0}])
-def test_refused(options) -> None:
+def test_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         Cube(**options)
 

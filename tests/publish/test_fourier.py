@@ -3,6 +3,8 @@
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from hubbub.errors import HubbubError, MisfitError, ParameterError
 from hubbub.mechanisms.fans import Fans
 from hubbub.mechanisms.resolution import STEPS, Resolution, _sum_of_squares
 from hubbub.mechanisms.select import Exponential, PermuteAndFlip
+from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Fourier, Noise, Terms
 from hubbub.publish.fourier import coefficients, curve
+from tests.publish.brute import paid
 
 FALSE_ALARM = 1e-6
 ONE = Fraction(1)
@@ -27,20 +31,21 @@ def matrix(fans: Fans) -> np.ndarray:
     return np.stack([fans.sums(row) for row in np.eye(leaves, dtype=np.int64)], axis=1)
 
 
-def resolution(size=32, **options) -> Resolution:
-    return Resolution(**{"size": size, "choosing": ONE / 4, "epsilon": ONE / 2, "least": 1} | options)
+def resolution(size: int = 32, **options: Any) -> Resolution:
+    usual: dict[str, Any] = {"size": size, "choosing": ONE / 4, "epsilon": ONE / 2, "least": 1}
+    return Resolution(**(usual | options))
 
 
 @pytest.mark.parametrize(
     ("leaves", "bits", "children"),
     [(1, 4, (1,)), (8, 4, (8,)), (16, 4, (16,)), (32, 4, (8, 4)), (4096, 4, (16, 16, 16)), (8, 2, (4, 2))],
 )
-def test_trees_are_shallow_and_even(leaves, bits, children) -> None:
+def test_trees_are_shallow_and_even(leaves: int, bits: int, children: tuple[int, ...]) -> None:
     assert Fans.over(leaves, bits=bits).children == children
 
 
 @pytest.mark.parametrize("children", [(4,), (2, 3), (3, 2, 2), (4, 1, 2)])
-def test_inference_is_least_squares(children) -> None:
+def test_inference_is_least_squares(children: tuple[int, ...]) -> None:
     fans = Fans(children)
     dense = matrix(fans)
     assert dense.shape == (fans.size, math.prod(children))
@@ -54,7 +59,7 @@ def test_inference_is_least_squares(children) -> None:
 
 
 @pytest.mark.parametrize(("cells", "blocks"), [(32, 8), (32, 32), (32, 1), (8, 2)])
-def test_the_curve_has_the_sums_and_only_so_many_cosines(cells, blocks) -> None:
+def test_the_curve_has_the_sums_and_only_so_many_cosines(cells: int, blocks: int) -> None:
     sums = RNG.normal(size=blocks)
     found = curve(coefficients(sums, cells=cells), cells=cells)
     assert np.allclose(found.reshape(blocks, -1).sum(axis=1), sums)
@@ -74,11 +79,12 @@ def away(cells: np.ndarray, blocks: int) -> np.ndarray:
     """Running totals less the lines between the edges of blocks, in floats and one after the other."""
     totals = np.concatenate([[0.0], np.cumsum(cells)])
     edges = np.linspace(0, len(cells), blocks + 1)
-    return (totals - np.interp(np.arange(len(cells) + 1), edges, totals[edges.astype(int)]))[1:]
+    lines: np.ndarray = np.interp(np.arange(len(cells) + 1), edges, totals[edges.astype(int)])
+    return np.asarray(totals - lines)[1:]
 
 
 @pytest.mark.parametrize("size", [16, 21])
-def test_scores_are_errors_of_running_totals(size) -> None:
+def test_scores_are_errors_of_running_totals(size: int) -> None:
     mechanism = resolution(size)
     cells = RNG.integers(0, 50, size)
     padded = np.zeros(mechanism.padded)
@@ -104,7 +110,7 @@ def test_numbers_of_any_size_are_scored_exactly() -> None:
 
 @pytest.mark.parametrize("neighbors", list(Neighbors)[:2])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_no_unit_moves_a_score_further_than_its_reach(rows, neighbors) -> None:
+def test_no_unit_moves_a_score_further_than_its_reach(rows: int, neighbors: Neighbors) -> None:
     """Every cell on empty tables, and random neighbours."""
     mechanism = resolution(32, rows=rows, neighbors=neighbors)
     for _ in range(60):
@@ -118,7 +124,7 @@ def test_no_unit_moves_a_score_further_than_its_reach(rows, neighbors) -> None:
 
 
 @pytest.mark.parametrize("blocks", [1, 4, 16])
-def test_the_reach_of_a_score_is_tight(blocks) -> None:
+def test_the_reach_of_a_score_is_tight(blocks: int) -> None:
     """A cell at the edge of its block beside a large number there, where noise does not matter."""
     mechanism, place = resolution(16), int(math.log2(blocks))
     cells = np.zeros(16, dtype=np.int64)
@@ -137,7 +143,7 @@ def test_the_reach_follows_rows_and_replacement() -> None:
     twice = resolution(16, neighbors=Neighbors.REPLACE_ONE)
     assert twice.score_reach(1) == math.ceil(2 * math.sqrt(square))
     assert twice.selection.sensitivity == twice.score_reach(1)
-    assert [law.sensitivity for law in twice.laws] == [2 * twice.tree(blocks).levels for blocks in twice.blocks]
+    assert [law.needs.sensitivity for law in twice.laws] == [2 * twice.tree(blocks).levels for blocks in twice.blocks]
 
 
 def test_every_pair_of_small_neighbours_is_within_the_claim() -> None:
@@ -169,7 +175,7 @@ def test_impossible_answers() -> None:
 
 
 @pytest.mark.parametrize("options", [{"epsilon": None}, {"rho": ONE}, {"choosing": 0}, {"size": 0}, {"least": 0}])
-def test_refused(options) -> None:
+def test_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         resolution(**({"size": 4} | options))
 
@@ -178,16 +184,17 @@ def test_gaussian_noise_is_paid_in_rho() -> None:
     mechanism = resolution(64, epsilon=None, rho=ONE / 50, rows=2)
     assert isinstance(mechanism.selection, Exponential)
     assert isinstance(resolution().selection, PermuteAndFlip)
-    choice, measured = mechanism.event.events
-    assert choice.rho == (ONE / 4) ** 2 / 8
+    choice, measured = paid(mechanism.event.events, rho=True)
+    assert choice == (ONE / 4) ** 2 / 8
     for law, blocks in zip(mechanism.laws, mechanism.blocks, strict=True):
-        assert law.sensitivity_squared == 4 * mechanism.tree(blocks).levels
-        assert law.event.rho <= measured.rho <= ONE / 50
+        assert law.needs.sensitivity == 4 * mechanism.tree(blocks).levels
+        (own,) = paid([law.event], rho=True)
+        assert own <= measured <= ONE / 50
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("contribution", [Contribution(), Contribution(cells=3, neighbors=Neighbors.REPLACE_ONE)])
-def test_the_price_is_kept(delta, contribution) -> None:
+def test_the_price_is_kept(delta: float, contribution: Contribution) -> None:
     prepared = Fourier(noise=Noise.GAUSSIAN if delta else None).prepare(
         (10, 7), Terms.at(1, delta, contribution=contribution)
     )
@@ -199,9 +206,9 @@ def test_the_price_is_kept(delta, contribution) -> None:
         assert mechanism.event.epsilon == 1
         assert mechanism.choosing == pytest.approx(0.2)
     else:
-        rho = prepared.mechanism.event.rho
-        assert publish.terms.rho_rounded_down(ONE, Fraction(1e-6)) * Fraction(99, 100) < rho
-        assert rho <= publish.terms.rho_rounded_down(ONE, Fraction(1e-6))
+        (rho,) = paid([mechanism.event], rho=True)
+        most = rho_rounded_down(ONE, Fraction(1e-6))
+        assert most * Fraction(99, 100) < rho <= most
 
 
 def test_a_mechanism_for_fewer_rows_is_refused() -> None:
@@ -258,7 +265,7 @@ def test_answers_are_unbiased_given_the_choice() -> None:
     assert (abs(drawn[:, 1:].mean(axis=0) - cells) < z * mechanism.laws[0].standard_deviation / math.sqrt(2000)).all()
 
 
-def test_saved_and_read_again(tmp_path) -> None:
+def test_saved_and_read_again(tmp_path: Path) -> None:
     release = publish.run(np.arange(40), Fourier(least=8), epsilon=1)
     release.save(tmp_path / "r.json")
     again = publish.load(tmp_path / "r.json")

@@ -64,6 +64,7 @@ def test_all_that_it_says() -> None:
 def test_the_steps_afterwards() -> None:
     release = publish.run(np.arange(8), publish.Flat(), epsilon=1)
     made = parse_recipe(GOOD, file="r.toml").after(release)
+    assert isinstance(made, publish.Published)
     assert made.steps == ("non-negative", "to add up to 12", "whole")
     assert made.cells.sum() == 12
     plain = parse_recipe(GOOD.replace("true", "false").replace("total = 12", ""), file="r.toml")

@@ -1,6 +1,7 @@
 """Sparse histograms from few random sums."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def spikes(cells: int, kept: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("cells", "kept"), [(500, 1), (500, 5), (300, 20)])
-def test_without_noise_recovery_is_exact(cells, kept) -> None:
+def test_without_noise_recovery_is_exact(cells: int, kept: int) -> None:
     truth = spikes(cells, kept)
     signs = Signs.drawn((cells,), size=math.ceil(4 * kept * math.log(math.e * cells / kept)))
     assert np.allclose(recovered(signs.matrix, signs.apply(truth).astype(float), sparsity=kept), truth)
@@ -62,7 +63,7 @@ def test_far_less_error_than_noise_on_every_cell() -> None:
     assert found.recovered < found.flat / 3
 
 
-def test_a_release_and_its_copy(tmp_path) -> None:
+def test_a_release_and_its_copy(tmp_path: Path) -> None:
     truth = spikes(200, 3).reshape(10, 20)
     release = publish.run(truth, Sensing(sparsity=3), epsilon=2, delta=1e-6)
     assert release.cells.shape == (10, 20)

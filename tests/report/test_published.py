@@ -99,3 +99,13 @@ def test_plots() -> None:
     assert not after.collections
     with pytest.raises(ParameterError):
         publish.run(np.ones((2, 2, 2), dtype=int), publish.Flat(), epsilon=1).plot()
+
+
+@pytest.mark.parametrize(("rows", "named"), [(20, 20), (21, 7), (32, 8)])
+def test_names_of_a_large_map_do_not_overlap(rows: int, named: int) -> None:
+    pytest.importorskip("matplotlib")
+    heat = publish.run(np.ones((rows, 2), dtype=int), publish.Flat(), epsilon=1).plot()
+    assert len(heat.get_yticks()) == named
+    assert len(heat.get_xticks()) == 2
+    assert publish.run(np.ones(40, dtype=int), publish.Flat(), epsilon=1).plot().get_xticks().size == 40
+    assert publish.run(np.ones(41, dtype=int), publish.Flat(), epsilon=1).plot().get_xticks().size == 14

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hubbub.publish.prospect import Prospect
     from hubbub.publish.published import Published
     from hubbub.publish.recipe import Recipe
+    from hubbub.publish.tables import Tables
 
 Compared = dict[str, "Prospect"]
 
@@ -63,29 +64,50 @@ def publish(
     if "certificate" in outputs:
         outputs["certificate"].write_text(published.certificate() + "\n", encoding="utf-8")
     if "report" in outputs:
-        from hubbub.report.published import comparisons_of, page_of
-
-        curves = comparisons_of({name: one.curve for name, one in compared.items()})
         title = f"Published: {', '.join(axis.name for axis in read.domain.axes)}"
-        page = page_of(published, comparisons=curves, truth=truth, title=title, seconds=seconds)
+        page = _page(published, compared, truth, title=title, seconds=seconds)
         outputs["report"].write_text(page, encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(as_dict(published, compared, seconds, outputs), indent=2))
         return
     say(*repr(published).split("\n"))
-    say(f"{published.domain.size:,} cells in {seconds:.1f} s")
+    names = getattr(published, "names", None)
+    many = f"{published.domain.size:,} cells" if names is None else f"{len(names):,} marginals"
+    say(f"{many} in {seconds:.1f} s")
     say(*(f"{name}: {path}" for name, path in outputs.items()))
 
 
-def as_dict(published: "Published", compared: Compared, seconds: float, outputs: dict[str, Path]) -> dict[str, Any]:
-    """For programs: cells in the order of the axes, the last one's labels changing fastest."""
-    deviations = published.deviations
+def _page(published: "Published | Tables", compared: Compared, truth: Any, *, title: str, seconds: float) -> str:
+    from hubbub.publish.published import Published
+    from hubbub.report import marginals
+    from hubbub.report import published as cells
+
+    if isinstance(published, Published):
+        curves = cells.comparisons_of({name: one.curve for name, one in compared.items()})
+        return cells.page_of(published, comparisons=curves, truth=truth, title=title, seconds=seconds)
+    errors = {name: one.marginals for name, one in compared.items() if one.marginals is not None}
+    return marginals.page_of(published, errors=errors, title=title, seconds=seconds)
+
+
+def as_dict(
+    published: "Published | Tables", compared: Compared, seconds: float, outputs: dict[str, Path]
+) -> dict[str, Any]:
+    """For programs: cells in the order of the axes, the last one's labels changing fastest; of marginals, which are
+    many, what there is and how far it is off, the numbers being in the file that [output] names."""
+    from hubbub.publish.published import Published
+
+    own: dict[str, Any] = {}
+    if isinstance(published, Published):
+        deviations = published.deviations
+        own["cells"] = published.cells.reshape(-1).tolist()
+        own["deviations"] = None if deviations is None else deviations.reshape(-1).tolist()
+    else:
+        own["marginals"] = next(iter(compared.values())).to_dict()["marginals"]
     return {
         "axes": published.domain.to_json(),
-        "cells": published.cells.reshape(-1).tolist(),
-        "deviations": None if deviations is None else deviations.reshape(-1).tolist(),
+        **own,
         "steps": list(published.steps),
-        "expected": {name: one.to_dict()["error"] for name, one in compared.items()},
+        "expected": {name: _error(one) for name, one in compared.items()},
         "seconds": seconds,
         "outputs": {name: str(path) for name, path in outputs.items()},
         "certificate": json.loads(published.certificate()),
@@ -122,11 +144,16 @@ def _compared(recipe: "Recipe", own: "Prospect", database: Any) -> Compared:
     return found
 
 
+def _error(one: "Prospect") -> Any:
+    told = one.to_dict()
+    return told["error"] if told["marginals"] is None else told["marginals"]
+
+
 def _explained(prospect: "Prospect", compared: Compared, *, as_json: bool) -> None:
     from hubbub.cli.printing import cell, say, table
 
     if as_json:
-        told = prospect.to_dict() | {"compared": {name: one.to_dict()["error"] for name, one in compared.items()}}
+        told = prospect.to_dict() | {"compared": {name: _error(one) for name, one in compared.items()}}
         typer.echo(json.dumps(told, indent=2))
         return
     say(*str(prospect).split("\n"))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hubbub.engines import distinct, histogram, keyed, together
+from hubbub.engines import codes, distinct, histogram, keyed, together
 from hubbub.engines.limit import CODE, FULL, KEPT, PLACE, RANK, full, ranked
 from hubbub.engines.listed import listed
 from hubbub.engines.lower import lower
@@ -45,13 +45,16 @@ from hubbub.query.ops import Aggregate, JoinOwn, Measure, Relation, Tally, below
 FEW = 32
 """Rows of a unit in a group, up to which its groups are chosen before they are added up."""
 
-_MOST_CELLS, _CODE_TYPE, _CODE_BITS = 1 << 31, "INTEGER", 32
+_CODE_TYPE, _CODE_BITS = "INTEGER", 32
 
 _ORDER = "order"
 
 
-def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Statement:
+def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide: bool = False) -> Statement:
     """The tallies of all groups that have rows: a code and sums as text, in no order.
+
+    ``wide`` lets there be any number of groups, of which nobody makes a list: their codes are those of ``codes``, and
+    a unit's groups are chosen as where nobody listed the keys.
 
     Two secret numbers key the hash that chooses the groups of a unit. They can be chosen among rows or among sums for
     each unit and group: the same groups. The first is faster where a unit has few rows in a group, since fewer are
@@ -61,12 +64,13 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Stat
     """
     keys = tuple(listed(index, group) for index, group in enumerate(op.groups) if not group.private)
     private = keyed.is_private(op)
+    many = not private and codes.is_wide(op.groups)
     cells = math.prod(len(group.values) for group in op.groups)
     lowering = Lowering(tables, origins)
-    if cells >= _MOST_CELLS:
-        raise CapacityError(f"There are {cells:,} groups, and {_MOST_CELLS:,} are too many. Ask for fewer.")
+    if many and not wide:
+        raise CapacityError(f"There are {cells:,} groups, and {codes.PACKED:,} are too many. Ask for fewer.")
     coded = _coded(op, lowering, keys)
-    choose = keyed.chosen if private else _chosen
+    choose = keyed.chosen if private or many else _chosen
     choosing = (private or op.most_groups < cells) and not op.single
     several, summed = _looked_at_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
     few, placed = 0 < rows_for_a_pair(op) <= FEW and not _paired(op.input), False
@@ -132,15 +136,15 @@ def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
     ]
     shown += [alias(lower(one.argument, names), f"b{index}") for index, one in enumerate(op.histograms)]
     source = within(select(within(rows), name(UNIT), *shown))
-    code: Sql | None = None
+    places: list[Sql] = []
     public = [(index, group) for index, group in enumerate(op.groups) if not group.private]
-    for one, (index, group) in zip(keys, public, strict=True):
+    for one, (index, _) in zip(keys, public, strict=True):
         same = "IS NOT DISTINCT FROM" if None in one.values else "="
         source = joined(source, name(one.table), [infix(same, name(f"g{index}"), name("value", of=one.table))])
-        place = name("place", of=one.table)
-        code = place if code is None else infix("+", infix("*", code, _whole(len(group.values))), place)
-    code = keyed.code(op) if keyed.is_private(op) else code
-    shown = [name(UNIT)] if code is None else [name(UNIT), alias(code, CODE)]
+        places.append(name("place", of=one.table))
+    shown = [name(UNIT)]
+    if op.groups:
+        shown.append(alias(keyed.code(op) if keyed.is_private(op) else codes.code(op.groups, places), CODE))
     for index, tally in enumerate(op.tallies):
         if tally.argument is not None:
             shown.append(alias(_needed(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))

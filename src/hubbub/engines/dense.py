@@ -1,16 +1,18 @@
-"""One tally of very many public groups, as an array: no object a group, on either side of the wall.
+"""One tally of very many public groups, as arrays: no object a group, on either side of the wall.
 
-The statement is the one of every aggregate; its rows, codes with numbers, are put into one text, which is read into
-zeros. Codes say where a number goes, so the order of the text does not matter.
+The statement is the one of every aggregate; its rows, codes with numbers, are put into one text. Where the groups can
+be listed it is read into zeros, and where they cannot, into the combinations that have rows. Codes say what a number is
+about, so the order of the text does not matter.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from hubbub.engines import codes
 from hubbub.engines.aggregate import aggregate
 from hubbub.engines.relations import From, Statement
 from hubbub.engines.words import Sql
@@ -21,20 +23,54 @@ from hubbub.query.ops import Aggregate
 Array = np.ndarray[Any, Any]
 
 
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Combinations:
+    """The combinations of groups that have rows, each once, in no order: exact numbers, which belong into Secrets."""
+
+    places: tuple[Array, ...]
+    """For each group, the place of its value, in as few bytes as hold it."""
+    counts: Array
+
+
 def statement(op: Aggregate, tables: Mapping[str, Table], origins: From) -> Statement:
     """One row of one text: the codes of groups that have rows, each with its number behind it."""
-    if len(op.tallies) != 1 or op.histograms or any(group.private for group in op.groups):
+    if len(op.tallies) != 1 or op.histograms or not op.groups or any(group.private for group in op.groups):
         raise ParameterError("aggregate", "one tally of public groups", op)
-    made = aggregate(op, tables, origins)
-    pair = "concat_ws(' ', t.code, t.total)"
-    return replace(made, sql=Sql(f"SELECT string_agg({pair}, ' ') FROM ({made.sql}) AS t(code, total)"))
+    made = aggregate(op, tables, origins, wide=True)
+    row = f"concat_ws(' ', {', '.join(codes.numbers(op.groups, 't.code'))}, t.total)"
+    return replace(made, sql=Sql(f"SELECT string_agg({row}, ' ') FROM ({made.sql}) AS t(code, total)"))
 
 
 def filled(op: Aggregate, rows: Sequence[Sequence[Any]]) -> Array:
     """All groups, the last one's values changing fastest; zero where nobody is."""
-    ((text,),) = rows
     found = np.zeros(math.prod(len(group.values) for group in op.groups), dtype=np.int64)
-    if text:
-        pairs = np.fromstring(text, dtype=np.int64, sep=" ").reshape(-1, 2)
-        found[pairs[:, 0]] = pairs[:, 1]
+    table = _read(op, rows)
+    found[table[:, 0]] = table[:, 1]
     return found
+
+
+def combined(op: Aggregate, rows: Sequence[Sequence[Any]]) -> Combinations:
+    """The groups that have rows, by their places."""
+    table = _read(op, rows)
+    places: list[Array] = []
+    for column, run in enumerate(codes.runs(op.groups)):
+        left, found = table[:, column], []
+        for index in reversed(run[1:]):
+            left, place = np.divmod(left, len(op.groups[index].values))
+            found.append(_narrow(place, len(op.groups[index].values)))
+        places += [_narrow(left, len(op.groups[run[0]].values)), *reversed(found)]
+    return Combinations(places=tuple(places), counts=table[:, -1].copy())
+
+
+def _narrow(places: Array, many: int) -> Array:
+    """Whatever is not a place becomes an error, not another place."""
+    if places.size and not (places.min() >= 0 and places.max() < many):
+        raise ValueError("a code that no group has")
+    return places.astype(np.min_scalar_type(many - 1))
+
+
+def _read(op: Aggregate, rows: Sequence[Sequence[Any]]) -> Array:
+    """A row for each group that is told: the numbers of its code, then its tally."""
+    ((text,),) = rows
+    wide = len(codes.runs(op.groups)) + 1
+    return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, wide)

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from hubbub.engines import blocks as dealing
 from hubbub.engines import dense, histogram, keyed, relations
@@ -28,6 +28,7 @@ from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 
 Log = Callable[[str], None]
+_T = TypeVar("_T")
 
 _A_PLACE = 1024
 """A sixteenth of what a thread has, for groups of 64 bytes."""
@@ -87,13 +88,22 @@ class DuckDB:
 
     def cells(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], dense.Array]:
         """The same for one tally of very many groups: an array of the exact numbers."""
+        return self._tallied(aggregate, tables, dense.filled)
+
+    def combinations(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], dense.Combinations]:
+        """The same where there are more groups than anybody lists: the exact numbers of those that have rows."""
+        return self._tallied(aggregate, tables, dense.combined)
+
+    def _tallied(
+        self, aggregate: Aggregate, tables: Mapping[str, Table], read: Callable[[Aggregate, list[list[Any]]], _T]
+    ) -> Callable[[], _T]:
         origins = self._origins(aggregate.input, tables)
         statement = dense.statement(aggregate, tables, _clauses(origins))
 
-        def run() -> dense.Array:
+        def run() -> _T:
             rows = self._ask(statement, origins.values())
             try:
-                return dense.filled(aggregate, rows)
+                return read(aggregate, rows)
             except Exception as error:
                 self._tell(f"{type(error).__name__}: {error}")
                 raise EngineError from None

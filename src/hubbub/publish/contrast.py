@@ -41,7 +41,7 @@ def contrast(n: int) -> Contrast:
     matrix = np.rint(_splits(n) * grid).astype(np.int64)
     square = np.vstack([np.ones((1, n), dtype=np.int64), matrix])
     inverse = np.linalg.inv(square.astype(float))
-    gram = matrix.T @ matrix
+    gram = matrix.T.astype(float) @ matrix.astype(float)  # exact: whole numbers, and their sums, far below 2^53
     return Contrast(
         matrix=matrix,
         inverse=inverse,

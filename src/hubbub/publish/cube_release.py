@@ -2,8 +2,9 @@
 
 import os
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from hubbub.publish.cube import Cube, PreparedCube
 from hubbub.publish.domain import Domain
 from hubbub.publish.layer import Array
 from hubbub.publish.marginal_release import Marginal
-from hubbub.publish.published import Published
+from hubbub.publish.published import Published, Receipt
 from hubbub.publish.records import Axes, Records, Source
 from hubbub.publish.run import ACCOUNT, measured, own_gate
+from hubbub.publish.shown_tables import told
 from hubbub.publish.terms import Terms
 from hubbub.release import CONFIDENCE
 
@@ -49,7 +51,7 @@ def run_cube(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CubeRelease:
     """The release: everything in it is public, and free to use again."""
 
@@ -59,6 +61,9 @@ class CubeRelease:
     noisy: tuple[Any, ...]
     account: str
     entry: int
+    receipt: Receipt | None = None
+    """None where no ledger was involved."""
+    steps: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, published: Published) -> "CubeRelease":
@@ -72,19 +77,40 @@ class CubeRelease:
             noisy=published.noisy,
             account=published.account,
             entry=published.entry,
+            receipt=published.receipt,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """As JSON. ``CubeRelease.of(publish.load(path))`` reads it."""
-        drawn = Published(
+    @property
+    def drawn(self) -> Published:
+        """The same as a release of cells, which are more than can be listed, often: what is stored and certified."""
+        return Published(
             strategy=self.strategy,
             prepared=self.prepared,
             domain=self.domain,
             noisy=self.noisy,
             account=self.account,
             entry=self.entry,
+            receipt=self.receipt,
         )
-        drawn.save(path)
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.prepared.terms.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        return self.prepared.terms.delta
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss."""
+        return self.drawn.certificate()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As JSON. ``CubeRelease.of(publish.load(path))`` reads it."""
+        self.drawn.save(path)
+
+    def __repr__(self) -> str:
+        return told(self)
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:

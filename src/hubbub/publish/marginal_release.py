@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -17,14 +18,15 @@ from hubbub.publish.contrast import contrast
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Axis, Domain
 from hubbub.publish.layer import Array
-from hubbub.publish.marginals import Marginals, PreparedMarginals, from_parts
+from hubbub.publish.marginals import Marginals, PreparedMarginals, cell_variances, from_parts
 from hubbub.publish.nonnegative import nonnegative_residuals
 from hubbub.publish.projection import onto_simplex
-from hubbub.publish.published import Estimate, Published
+from hubbub.publish.published import Estimate, Published, Receipt
 from hubbub.publish.records import Axes, Records, Source
 from hubbub.publish.residual import along
 from hubbub.publish.rounding import whole_with_total
 from hubbub.publish.run import ACCOUNT, measured, own_gate
+from hubbub.publish.shown_tables import told
 from hubbub.publish.terms import Terms
 from hubbub.release import CONFIDENCE
 
@@ -99,7 +101,7 @@ class Marginal:
         return replace(self, values=values, deviation=None, why_no_interval=why)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class MarginalRelease:
     """The release. Marginals of the same columns agree, whichever larger one they are summed up from."""
 
@@ -113,6 +115,8 @@ class MarginalRelease:
     made: Array | None = field(default=None, compare=False, repr=False)
     """Residuals after the steps; None where there were none."""
     known_total: bool = False
+    receipt: Receipt | None = None
+    """None where no ledger was involved."""
 
     @classmethod
     def of(cls, published: Published) -> "MarginalRelease":
@@ -126,19 +130,40 @@ class MarginalRelease:
             noisy=published.noisy,
             account=published.account,
             entry=published.entry,
+            receipt=published.receipt,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """As JSON, as it was drawn: steps since are free to repeat. ``MarginalRelease.of(publish.load(path))``."""
-        drawn = Published(
+    @property
+    def drawn(self) -> Published:
+        """The same as it was drawn: what is stored and certified. Its cells are more than can be listed, often."""
+        return Published(
             strategy=self.strategy,
             prepared=self.prepared,
             domain=self.domain,
             noisy=self.noisy,
             account=self.account,
             entry=self.entry,
+            receipt=self.receipt,
         )
-        drawn.save(path)
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.prepared.terms.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        return self.prepared.terms.delta
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss."""
+        return self.drawn.certificate()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As JSON, as it was drawn: steps since are free to repeat. ``MarginalRelease.of(publish.load(path))``."""
+        self.drawn.save(path)
+
+    def __repr__(self) -> str:
+        return told(self)
 
     @cached_property
     def residuals(self) -> dict[Axes, Array]:
@@ -247,11 +272,8 @@ class MarginalRelease:
     def _deviations(self, marginal: Axes) -> Array | None:
         if self.why_no_interval is not None:
             return None
-        variances = np.zeros([2] * len(marginal))
-        spread = self._spread()
-        for one in self._below(marginal):
-            variances[tuple(int(axis in one) for axis in marginal)] = spread[one]
-        return np.sqrt(along(variances, [contrast(self.domain.shape[axis]).spread for axis in marginal]))
+        spreads = [contrast(self.domain.shape[axis]).spread for axis in marginal]
+        return np.sqrt(cell_variances(marginal, self._spread(), spreads))
 
     def _places(self, names: tuple[str, ...]) -> tuple[Axes, tuple[int, ...]]:
         all_names = [axis.name for axis in self.domain.axes]

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -141,6 +141,11 @@ class PreparedMarginals:
         pairs = zip(self.layer.sets, self.layer.scales, strict=True)
         return {one: self.variance / scale**2 for one, scale in pairs}
 
+    def cell_variance(self, axes: Axes) -> float:
+        """The mean over all cells of a marginal."""
+        means = [contrast(self.shape[axis]).spread.mean(axis=0)[np.newaxis] for axis in axes]
+        return float(cell_variances(axes, self.spread(), means).item())
+
     def estimate(self, noisy: Sequence[Any]) -> Array:
         """Cells with these marginals, of which sets that were not measured add nothing: not more than the marginals."""
         refuse_large(self.shape)
@@ -163,6 +168,15 @@ class PreparedMarginals:
             if np.abs(weights).max(initial=0) > size * _NOTHING * math.prod(self.shape):
                 raise no_public_error("this is not a sum of cells of the marginals that were published.")
         return total
+
+
+def cell_variances(marginal: Axes, spread: Mapping[Axes, float], along_axes: Sequence[Array]) -> Array:
+    """Of the cells of a marginal: what each set below brings to them, which is a product over the axes."""
+    variances = np.zeros([2] * len(marginal))
+    for bits in itertools.product((0, 1), repeat=len(marginal)):
+        held = tuple(axis for axis, bit in zip(marginal, bits, strict=True) if bit)
+        variances[bits] = spread.get(held, 0.0)
+    return along(variances, along_axes)
 
 
 def from_parts(marginal: Axes, shape: Shape, parts: dict[Axes, Array]) -> Array:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from threading import Lock
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from hubbub.errors import ParameterError
 from hubbub.publish import optimise
@@ -136,7 +137,8 @@ def search(terms: Sequence[Kronecker], noise: Noise) -> list[Array]:
             weights = np.array([term.scale for term in terms]) * others
             own = tuple(term.factors[axis] for term in terms)
             seen = own[0] if len(own) == 1 else Weighted(parts=own, weights=tuple(weights / weights.sum()))
-            matrix = optimise.laplace(seen) if noise is Noise.LAPLACE else optimise.gaussian(seen)
+            with threadpool_limits(limits=1):  # thousands of small products: threads would wait for each other
+                matrix = optimise.laplace(seen) if noise is Noise.LAPLACE else optimise.gaussian(seen)
             inverse = np.linalg.inv(matrix.T @ matrix)
             left = np.array([along(gram, inverse) for gram in own])
             if weights @ left < weights @ errors[:, axis]:

@@ -39,6 +39,7 @@ class Wish:
     where: str | None = None
     cells: int | None = None
     each: int | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,7 @@ def offered(
 ) -> Offer:
     """The wish with facts that are known, for what is left of the price."""
     question, bounded = informed(layout.question, policy, facts)
-    roomy = replace(bounded, limits=replace(bounded.limits, max_cells=max(layout.padded, bounded.limits.max_cells)))
-    planned = plan(question, roomy, epsilon=rest, delta=wish.delta)
+    planned = plan(question, bounded, epsilon=rest, delta=wish.delta, most_cells=layout.padded)
     slack = planned.delta if policy.budget.delta else Fraction(0)
     terms = Terms(epsilon=planned.epsilon, delta=slack, contribution=contribution_of(planned))
     strategy, prepared = payable(_placed(wish.strategy, layout.domain), layout.domain, terms, policy.budget.filter)
@@ -147,13 +147,21 @@ def check_price(made: Offer, unknown: Mapping[Wanted, Fraction], policy: Policy,
 def limited(policy: Policy, wish: Wish) -> Policy:
     """The limits that the wish says itself. It may not say more than the owner did."""
     said: dict[str, int] = {}
-    for name, called, value in (("max_groups", "cells", wish.cells), ("max_rows", "each", wish.each)):
+    asked = (
+        ("max_groups", "cells", wish.cells),
+        ("max_rows", "each", wish.each),
+        ("max_total_rows", "rows", wish.rows),
+    )
+    for name, called, value in asked:
         if value is None:
             continue
         said[name] = whole(called, value, least=1)
         declared = getattr(policy.limits, name)
         if declared is not None and said[name] > declared:
             raise NotAllowed(f"{called} is {said[name]}, and the owner allows {declared} ({name}). Say less.")
+    for name in ("max_groups", "max_rows"):
+        if "max_total_rows" in said and name not in said and getattr(policy.limits, name) is None:
+            said[name] = said["max_total_rows"]  # so many rows are in no more groups, and no more of them in one
     return replace(policy, limits=replace(policy.limits, **said)) if said else policy  # type: ignore[arg-type]
 
 

@@ -11,11 +11,14 @@ import numpy as np
 
 from hubbub.errors import HubbubError
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
-from hubbub.publish import spread, tags
+from hubbub.publish import spread, tables, tags
 from hubbub.publish.domain import Domain
 from hubbub.publish.strategy import Prepared, Strategy
 from hubbub.query.shown import clean
 from hubbub.release import CONFIDENCE
+
+_MOST_MARGINALS = 12
+_MOST_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +46,19 @@ class Prospect:
     @cached_property
     def curve(self) -> list[tuple[int, float]] | None:
         """Cells in a range, and the root mean square error of ranges of that size; None where it depends on data."""
-        return spread.by_length(self.prepared)
+        return None if self.marginals is not None else spread.by_length(self.prepared)
+
+    @cached_property
+    def marginals(self) -> list[tuple[tuple[str, ...], int, float]] | None:
+        """Each marginal that would be published: its columns, its cells, and the root mean square error of a cell; None
+        for strategies that publish cells."""
+        return tables.deviations(self.prepared, self.domain)
 
     def range(self, named: Mapping[str, Any], *, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
         """The standard deviation that a range would have, and the margin of its interval; None where neither is
         public."""
+        if self.marginals is not None and self.domain.size > _MOST_CELLS:
+            return None
         query = np.zeros(self.domain.shape)
         query[self.domain.box(named)] = 1
         try:
@@ -72,6 +83,9 @@ class Prospect:
                 for found in self.prepared.measurements
             ],
             "error": None if self.curve is None else [{"cells": many, "rmse": rmse} for many, rmse in self.curve],
+            "marginals": None
+            if self.marginals is None
+            else [{"columns": list(names), "cells": many, "rmse": rmse} for names, many, rmse in self.marginals],
             "bought": [{"what": what, "value": value} for what, value in self.bought],
             "to_buy": [{"what": what, "epsilon": epsilon} for what, epsilon in self.to_buy],
             "account": self.account,
@@ -101,7 +115,14 @@ class Prospect:
             *(f"bought      {clean(found['what'])}: {found['value']}" for found in told["bought"]),
             *(f"to buy      {clean(found['what'])}, with ε = {found['epsilon']:.3g}" for found in told["to_buy"]),
         ]
-        if self.curve is None:
+        if self.marginals is not None:
+            lines += [
+                f"error       {clean(' × '.join(names))}, {many:,} cells: ± {rmse:,.4g} a cell (rms)"
+                for names, many, rmse in self.marginals[:_MOST_MARGINALS]
+            ]
+            more = len(self.marginals) - _MOST_MARGINALS
+            lines += [f"            … {more:,} more marginals"] if more > 0 else []
+        elif self.curve is None:
             lines.append("error       depends on the data, and is not told")
         else:
             lines += [f"error       {many:>12,} cells: ± {rmse:,.4g} (rms)" for many, rmse in _some(self.curve)]

@@ -16,6 +16,7 @@ from hubbub.errors import NotAllowed, ParameterError, TooHeavy, TypeMisfit
 from hubbub.policy.kinds import Type
 from hubbub.publish.domain import Axis, Bins, Domain
 from hubbub.publish.layer import Array
+from hubbub.publish.records import Weighted
 from hubbub.query.expression import Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.keys import MOST_VALUES
@@ -43,6 +44,19 @@ class Layout:
     def padded(self) -> int:
         """How many groups the question has."""
         return math.prod(self.lengths)
+
+    def weighted(self, places: Sequence[Array], counts: Array) -> Weighted:
+        """The combinations that have rows, by the codes of the axes, out of their places in the groups."""
+        columns, left = [], list(zip(self.question.groups, places, strict=True))
+        for length in self.lengths:
+            first, column = left.pop(0)
+            many = len(first.values)
+            while many < length:
+                inner, place = left.pop(0)
+                column = column.astype(np.int64) * len(inner.values) + place
+                many *= len(inner.values)
+            columns.append(column)
+        return Weighted(columns, counts, self.domain.shape)
 
     def cells(self, counts: Array) -> Array:
         """The cells of the domain, out of the groups' numbers in the order of their codes."""

@@ -19,13 +19,17 @@ from hubbub.policy.decimals import exact
 from hubbub.policy.declared import suggestion
 from hubbub.policy.lines import Lines
 from hubbub.publish import tags
+from hubbub.publish.cube_release import CubeRelease
 from hubbub.publish.domain import Axis, Domain, bins
 from hubbub.publish.flat import Flat
+from hubbub.publish.marginal_release import MarginalRelease
+from hubbub.publish.marginals import Marginals
 from hubbub.publish.published import Published
 from hubbub.publish.strategy import Strategy
+from hubbub.publish.tables import Tables, by_marginals
 
 TOP = (
-    *("policy", "data", "table", "where", "epsilon", "delta", "cells", "each", "key"),
+    *("policy", "data", "table", "where", "epsilon", "delta", "cells", "each", "rows", "key"),
     *("over", "strategy", "compare", "after", "truth", "output"),
 )
 DATA = ("path", "unit", "budget", "budget_delta", "account", "version", "ledger", "max_groups", "max_rows")
@@ -52,6 +56,7 @@ class Recipe:
     where: str | None = None
     cells: int | None = None
     each: int | None = None
+    rows: int | None = None
     key: str | None = None
     compare: tuple[Strategy, ...] = ()
     """What the error is compared with, before anything is spent."""
@@ -66,10 +71,16 @@ class Recipe:
     def wish(self) -> dict[str, Any]:
         """What ``Database.publish`` and ``explain_publish`` take, the strategy left out."""
         names = ("epsilon", "delta", "table", "where", "cells", "each")
-        return {"over": self.domain} | {name: getattr(self, name) for name in names}
+        more = {} if self.rows is None else {"rows": self.rows}
+        return {"over": self.domain} | {name: getattr(self, name) for name in names} | more
 
-    def after(self, published: Published) -> Published:
+    def after(self, published: Published | Tables) -> Published | Tables:
         """The release with the steps that the recipe asks for. They are free."""
+        if isinstance(published, CubeRelease):
+            return published
+        if isinstance(published, MarginalRelease):
+            known = published if self.total is None else published.with_total(self.total)
+            return known.nonnegative() if self.nonnegative else known
         if self.nonnegative:
             published = published.nonnegative()
         if self.total is not None:
@@ -123,18 +134,21 @@ class _Reader:
         with self._at("delta"):
             delta = None if "delta" not in content else rational("delta", content["delta"])
         made = {name: self._of(content, name, str) for name in ("table", "where", "key")}
-        limits = {name: self._limit(content, name) for name in ("cells", "each")}
+        limits = {name: self._limit(content, name) for name in ("cells", "each", "rows")}
         with self._at("after", "total"):
             total = None if "total" not in after else rational("total", after["total"])
+        strategy = self._strategy(content.get("strategy", {"name": "flat"}), "strategy")
+        if by_marginals(strategy):
+            self._of_marginals(strategy, content)
         return Recipe(
             file=self._file,
             domain=self._domain(content),
-            strategy=self._strategy(content.get("strategy", {"name": "flat"}), "strategy"),
+            strategy=strategy,
             epsilon=epsilon,
             delta=delta,
             policy=None if "policy" not in content else self._path(self._of(content, "policy", str)),
             data=self._data(content),
-            compare=self._compared(content),
+            compare=self._compared(content) or (() if by_marginals(strategy) else (Flat(),)),
             nonnegative=bool(self._of(after, "nonnegative", bool, "after")),
             total=total,
             whole=bool(self._of(after, "whole", bool, "after")),
@@ -187,8 +201,19 @@ class _Reader:
         with self._at("compare"):
             if not isinstance(said, list):
                 raise RecipeError('compare is a list of strategies: compare = ["flat", "hierarchy"].')
-        found = tuple(self._strategy(one, "compare") for one in said)
-        return found or (Flat(),)
+        return tuple(self._strategy(one, "compare") for one in said)
+
+    def _of_marginals(self, strategy: Strategy, content: Mapping[str, Any]) -> None:
+        """What is for cells, and not for marginals of them, is refused before anything is paid."""
+        steps = ("whole",) if isinstance(strategy, Marginals) else AFTER
+        for section, names in (("after", steps), ("output", ("parquet",)), ("truth", TRUTH)):
+            said = self._section(content, section)
+            for name in names:
+                with self._at(section, name):
+                    if said.get(name):
+                        raise RecipeError(
+                            f"[{section}] {name} is for cells, and {strategy.name} publishes none. Leave it out."
+                        )
 
     def _truth(self, content: Mapping[str, Any]) -> Path | None:
         if "truth" not in content:

@@ -1,4 +1,4 @@
-"""Where marginals are counted from: coded rows, a dense array of cells, or counts that an engine made.
+"""Where marginals are counted from: coded rows, combinations that an engine counted, cells, or marginals themselves.
 
 A table of fifteen columns has more cells than any memory; its marginals are counted from its rows, one after the other.
 """
@@ -18,6 +18,7 @@ from hubbub.publish.layer import Array, Shape
 Axes = tuple[int, ...]
 """Places of columns, rising."""
 _INT64 = 1 << 63
+_EXACT_FLOAT = 1 << 53
 
 
 class Source(Protocol):
@@ -80,6 +81,42 @@ class Records:
         for axis, size in zip(axes, sizes, strict=True):
             place = place * size + self._columns[axis]
         return np.bincount(place, minlength=math.prod(sizes)).reshape(sizes)
+
+
+class Weighted:
+    """Combinations of codes, each with a number of rows, in any order: what an engine makes of rows that it bounded."""
+
+    def __init__(self, columns: Sequence[Array], counts: Array, shape: Shape) -> None:
+        if len(columns) != len(shape) or any(len(column) != len(counts) for column in columns):
+            raise ParameterError("columns", f"codes in {len(shape)} columns of one length", len(columns))
+        for column, size in zip(columns, shape, strict=True):
+            if len(column) and not (int(column.min()) >= 0 and int(column.max()) < size):
+                raise ParameterError("codes", f"from 0 to {size - 1}", "others")
+        self.shape, self.rows = shape, sum_of_sizes(counts)
+        self._columns = tuple(columns)
+        self._counts = counts
+        # Sums of floats are exact while all of them are whole and below 2^53.
+        alike = bool(len(counts)) and int(counts.min()) == int(counts.max()) == 1
+        self._weights = None if alike else counts.astype(float) if self.rows < _EXACT_FLOAT else counts.astype(object)
+
+    def __repr__(self) -> str:
+        return "<Weighted, sealed>"
+
+    def marginal(self, axes: Axes) -> Array:
+        sizes = tuple(self.shape[axis] for axis in axes)
+        many = math.prod(sizes)
+        place = np.zeros(len(self._counts), dtype=np.int64)
+        for axis, size in zip(axes, sizes, strict=True):
+            place *= size
+            place += self._columns[axis]
+        if self._weights is None:
+            found = np.bincount(place, minlength=many)
+        elif self._weights.dtype == object:
+            found = np.zeros(many, dtype=object)
+            np.add.at(found, place, self._weights)
+        else:
+            found = np.bincount(place, self._weights, minlength=many).astype(np.int64)
+        return found.reshape(sizes)
 
 
 class Dense:

@@ -96,13 +96,18 @@ class Plan:
         return self.choices[place - len(self.aggregate.tallies)] if place >= len(self.aggregate.tallies) else None
 
 
-def plan(question: Question, policy: Policy, *, epsilon: Real, delta: Real | None = None) -> Plan:
-    """Tallies that are enough for all aggregates, each once, and the least noise for (ε, δ) over all of them."""
+def plan(
+    question: Question, policy: Policy, *, epsilon: Real, delta: Real | None = None, most_cells: int | None = None
+) -> Plan:
+    """Tallies that are enough for all aggregates, each once, and the least noise for (ε, δ) over all of them.
+
+    ``most_cells`` in place of the policy's limit, for whoever makes no list of them.
+    """
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
         return over_sets(question, policy, epsilon=asked, delta=slack, plan=plan)
-    return _calibrate(_shaped(question, policy), policy, asked, slack)
+    return _calibrate(_shaped(question, policy, most_cells), policy, asked, slack)
 
 
 def together(
@@ -133,11 +138,12 @@ class _Shape:
     cells: int
 
 
-def _shaped(question: Question, policy: Policy) -> _Shape:
+def _shaped(question: Question, policy: Policy, most_cells: int | None = None) -> _Shape:
     private = any(group.private for group in question.groups)
     cells = math.prod(len(group.values) for group in question.groups if not group.private)
-    if cells > policy.limits.max_cells:
-        raise TooHeavy(f"The answer would have {cells:,} groups; the limit is {policy.limits.max_cells:,}.")
+    limit = policy.limits.max_cells if most_cells is None else most_cells
+    if cells > limit:
+        raise TooHeavy(f"The answer would have {cells:,} groups; the limit is {limit:,}.")
     single = one_row_a_unit(question.relation, policy)
     groups = MOST_KEYS if private else max(1, cells)
     most = min(policy.limits.groups, groups) if question.groups and not single else 1

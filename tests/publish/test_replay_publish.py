@@ -1,0 +1,165 @@
+"""Replay on neighbouring tables through ``db.publish`` (SOUNDNESS 32), with faults planted that it must see.
+
+Price, order, schema, error, number and kind of draws agree; Secrets move within what was proven; what is stored is the
+same where the Secrets are; and exact cells are what a count in Python says.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from hubbub import buying, publishing
+from hubbub.engines import dense
+from hubbub.engines.aggregate import aggregate
+from hubbub.meter import Meter, answered
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.publish import offer
+from hubbub.publish.contribution import Contribution
+from hubbub.query.ops import Aggregate
+from tests.publish.replaying import STRATEGIES, Case, Seen, case, differing, misunderstood, out_of_order, published
+from tests.query.expressions import TIMES
+from tests.query.inside import World
+
+CASES = 45 * TIMES
+"""Of each kind of account."""
+BUDGETS = {
+    "pure": Budget(epsilon=Fraction(10**6)),
+    "gaussian": Budget(epsilon=Fraction(10**6), delta=Fraction(1, 10**6)),
+    "replace": Budget(epsilon=Fraction(10**6), neighbors=Neighbors.REPLACE_ONE),
+    "replace gaussian": Budget(epsilon=Fraction(10**6), delta=Fraction(1, 10**6), neighbors=Neighbors.REPLACE_ONE),
+}
+Worlds = tuple[World, World, World]
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Worlds]]:
+    """The tables, their neighbours, and their neighbours with the others' Secrets."""
+    with ExitStack() as stack:
+        made: dict[str, Worlds] = {}
+        for kind, budget in BUDGETS.items():
+            sides = [World(tmp_path_factory.mktemp(f"{kind}{side}"), budget=budget) for side in range(3)]
+            for side in sides:
+                stack.callback(side.close)
+            made[kind] = sides[0], sides[1], sides[2]
+        yield made
+
+
+_VERSION = iter(range(1, 1 << 40))
+
+
+def compared(worlds: Worlds, one: Case) -> tuple[Seen, list[str], bool]:
+    """All that is wrong about a case, and whether a unit was cut off."""
+    version = next(_VERSION)
+    first = published(worlds[0], one, one.rows, version=version)
+    faults = out_of_order(first)
+    meant, cut = misunderstood(one, first)
+    alike = one.what != "unit"
+    imposed = published(worlds[2], one, one.other, version=version, given=first.opened, threads=4)
+    faults += [*meant, *out_of_order(imposed), *differing(first, imposed, same=alike, imposed=True)]
+    if not one.buys:  # else what is bought differs with its noise, and all that follows from it
+        second = published(worlds[1], one, one.other, version=version)
+        faults += [*out_of_order(second), *differing(first, second, same=alike, imposed=False)]
+    return first, faults, cut
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_neighbours_differ_in_their_secrets_alone(worlds: dict[str, Worlds], kind: str) -> None:
+    """And what was reached, printed with -s: every strategy, limits that are bought, units that are cut off."""
+    reached: Counter[str] = Counter()
+    for number in range(CASES):
+        one = case(kind, number, replace="replace" in kind)
+        seen, faults, cut = compared(worlds[kind], one)
+        assert not faults, (number, str(one), faults)
+        there = seen.outcome == "answered"
+        reached[one.strategy if there else "refused"] += 1
+        reached.update(
+            {
+                "answered": there,
+                "cut off": cut,
+                "wide and not empty": len(one.over) > 2 and bool(seen.counts),
+                "bought": there and len(seen.reads) > 1,
+            }
+        )
+        reached[f"{len(one.over)} axes"] += there
+        reached[f"another {one.what}"] += there
+    print("\n".join(f"{many:5} {what}" for what, many in sorted(reached.items())))
+    wanted = [*dict(STRATEGIES), "cut off", "bought", "1 axes", "2 axes", "10 axes", "wide and not empty", "refused"]
+    assert not [what for what in wanted if not reached[what]], reached
+    assert reached["answered"] > 0.8 * CASES, reached
+
+
+# Planted
+
+_contribution_of = offer.contribution_of
+
+
+def _fewer(**less: Callable[[int], int]) -> Callable[[Any], Contribution]:
+    """Strategies are told of fewer cells, or of fewer rows, than the plan lets a unit have."""
+
+    def told(planned: Any) -> Contribution:
+        one = _contribution_of(planned)
+        said = {name: getattr(one, name) for name in ("cells", "each", "total")}
+        said |= {name: max(1, change(said[name])) for name, change in less.items()}
+        return Contribution(**said, neighbors=one.neighbors)
+
+    return told
+
+
+def _unbounded(op: Aggregate, *rest: Any, **more: Any) -> Any:
+    (tally,) = op.tallies
+    wide = replace(tally, bounds=(tally.bounds[0], 10**6))
+    return aggregate(replace(op, most_groups=10**6, together=None, tallies=(wide,)), *rest, **more)
+
+
+def _many_cells(op: Aggregate, *rest: Any, **more: Any) -> Any:
+    return aggregate(replace(op, most_groups=op.most_groups + 1), *rest, **more)
+
+
+def _read_first(ledger: Any, ask: Any, work: Callable[[Meter], str]) -> Any:
+    """Reads, draws, and pays then."""
+    ample = Budget(epsilon=Fraction(10**9), delta=ask.delta and Fraction(1, 2), neighbors=ask.events[0].neighbors)
+    drawn = work(Meter({ask.account: ample}))
+    return answered(ledger, ask, lambda _: drawn)
+
+
+def _patched(target: Any, name: str, fault: Any) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: mock.patch.object(target, name, fault)
+
+
+FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
+    "one cell less is told": (
+        _patched(offer, "contribution_of", _fewer(cells=lambda many: many - 1, total=lambda _: 0)),
+        "value .* moved by .* was proven",
+    ),
+    "one row less is told": (
+        _patched(offer, "contribution_of", _fewer(each=lambda many: many - 1)),
+        "value .* moved by .* was proven",
+    ),
+    "no bounds": (_patched(dense, "aggregate", _unbounded), "value .* moved by .* noise was made for"),
+    "one cell too many": (_patched(dense, "aggregate", _many_cells), "cells moved by"),
+    "read before it is paid": (_patched(publishing, "answered", _read_first), "read 0 came after 0 charges"),
+    "bought before it is paid": (_patched(buying, "answered", _read_first), "read 0 came after 0 charges"),
+}
+"""Each with what must be said about it."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(worlds: dict[str, Worlds], fault: str) -> None:
+    """Within the cases of one account: after how many is printed with -s."""
+    plant, said = FAULTS[fault]
+    with plant():
+        for number in range(CASES):
+            _, faults, _ = compared(worlds["pure"], case("pure", number, replace=False))
+            seen = [one for one in faults if re.search(said, one)]
+            if seen:
+                print(f"{fault}: after {number} cases: {seen[0]}")
+                return
+    raise AssertionError(f"nobody saw it in {CASES} cases")

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from examples.pictures import ORANGE
+from hubbub.publish.published import Published
 from hubbub.publish.recipe import read_recipe
 from hubbub.publish.truth import read_truth
 from hubbub.report.published import comparisons_of, page_of
@@ -28,6 +29,7 @@ def published(db: Database, folder: Path, console: Console) -> Path:
     told = {one.name: db.explain_publish(one, **recipe.wish) for one in (recipe.strategy, *recipe.compare)}
     began = time.monotonic()
     made = recipe.after(db.publish(recipe.strategy, **recipe.wish))
+    assert isinstance(made, Published)
     truth = read_truth(folder / "truth.csv", recipe.domain)
     table = Table(box=None, pad_edge=False)
     for name in ("ages", "stays", "95% interval", "truth within the limits"):

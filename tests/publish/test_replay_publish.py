@@ -24,7 +24,8 @@ from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import offer
 from hubbub.publish.contribution import Contribution
 from hubbub.query.ops import Aggregate
-from tests.publish.replaying import STRATEGIES, Case, Seen, case, differing, misunderstood, out_of_order, published
+from tests.publish.replay_faults import differing, misunderstood, out_of_order
+from tests.publish.replaying import STRATEGIES, Case, Seen, case, published
 from tests.query.expressions import TIMES
 from tests.query.inside import World
 

@@ -247,7 +247,10 @@ def test_variances_agree_with_simulation(noise: Noise) -> None:
     queries = np.stack([np.ones((3, 5)), np.outer([1, 1, 0], [0, 1, 1, 1, 0]), np.outer([0, 0, 1], [0, 0, 0, 0, 1])])
     exact = [one.layer.apply(cells) for one in prepared.measurements]
     errors, times = [], 2000
-    drawn = [one.mechanism.repeat(value, times=times) for one, value in zip(prepared.measurements, exact, strict=True)]
+    drawn = [
+        one.mechanism.draw(np.tile(value, times)).reshape(times, -1)
+        for one, value in zip(prepared.measurements, exact, strict=True)
+    ]
     for noisy in zip(*drawn, strict=True):
         errors.append(np.tensordot(queries, prepared.estimate(noisy) - cells, axes=2))
     variances = prepared.variances(queries)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from hubbub import publish
 from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Settings, examine
+from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.mechanisms import Gaussian
 from hubbub.privacy.neighbors import Neighbors
@@ -22,7 +24,7 @@ from hubbub.publish.contribution import Contribution
 from hubbub.publish.flat import Flat
 from hubbub.publish.hierarchy import Hierarchy
 from hubbub.publish.layer import Cells, Shape
-from hubbub.publish.strategy import Measurement, Strategy
+from hubbub.publish.strategy import Measurement, Prepared, Strategy
 from hubbub.publish.terms import Noise, Terms
 from hubbub.testing.published import OfStrategy, gaussian_delta, worst_units
 from hubbub.testing.strategies import strategies
@@ -39,8 +41,9 @@ def first(subject: OfStrategy, many: int = 24, *, seed: int = 0) -> list[Pair]:
     return list(islice(subject.pairs(Chance(seed)), many))
 
 
-def within(part: np.ndarray, one: Contribution) -> bool:
-    return np.count_nonzero(part) <= one.cells and part.max(initial=0) <= one.each and part.sum() <= one.total
+def within(part: np.ndarray[Any, Any], one: Contribution) -> bool:
+    most, total = int(part.max(initial=0)), int(part.sum())
+    return int(np.count_nonzero(part)) <= one.cells and most <= one.each and total <= one.total
 
 
 @pytest.mark.parametrize("title", SUBJECTS)
@@ -193,7 +196,7 @@ class Cut:
     times: Fraction
     name: str = "cut"
 
-    def prepare(self, shape: Shape, terms: Terms) -> object:
+    def prepare(self, shape: Shape, terms: Terms) -> Prepared:
         return self.of.prepare(shape, replace(terms, epsilon=terms.epsilon * self.times))
 
 
@@ -223,7 +226,7 @@ class Blind:
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         return self.of.smaller(pair)
 
-    def answers(self, value, *, times):
+    def answers(self, value: Any, *, times: int) -> Outputs:
         return self.of.answers(value, times=times)
 
     def shown(self, pair: Pair) -> str:
@@ -241,9 +244,8 @@ class Blind:
 )
 def test_counting_sees_a_quarter_too_much(strategy: Strategy, one: Contribution) -> None:
     """With four times the draws of an audit, bounds on the twins' ε lie eleven of their deviations above 1."""
-    claimed = {"shape": (8,), "contribution": one, "epsilon": Fraction(1)}
-    honest = OfStrategy(title="honest", make=lambda: strategy, **claimed)
-    twin = OfStrategy(title="twin", make=lambda: Cut(strategy, Fraction(5, 4)), **claimed)  # type: ignore[arg-type, return-value]
+    honest = OfStrategy(title="honest", make=lambda: strategy, shape=(8,), contribution=one, epsilon=Fraction(1))
+    twin = replace(honest, title="twin", make=lambda: Cut(strategy, Fraction(5, 4)))
     assert not examine(Blind(honest), settings=MANY).accused
     report = examine(Blind(twin), settings=MANY)
     assert report.accused, str(report)

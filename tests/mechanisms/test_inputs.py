@@ -30,16 +30,24 @@ from hubbub.mechanisms import (
     Quantile,
     Quantiles,
     RandomizedResponse,
+    Resolution,
     SmoothQuantile,
     SmoothSensitivity,
+    SparseFirst,
+    SparseLargest,
+    SparsePriority,
+    SparseSample,
+    SparseThreshold,
     SparseVector,
     StableMode,
+    Staged,
     TopK,
     TruncatedGeometric,
     TruncatedThreshold,
     WeightedGaussianThreshold,
     select_keys,
 )
+from hubbub.mechanisms.registry_spatial import SPATIAL
 from hubbub.noise.entropy import substituted
 from tests.noise.sources import Untouchable
 
@@ -98,6 +106,13 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "OptimalKeys": (OptimalKeys, {"epsilon": ONE, "delta": TENTH}),
     "WeightedGaussianThreshold": (WeightedGaussianThreshold, {"epsilon": ONE, "delta": TENTH}),
     "select_keys": (select_keys, {"epsilon": ONE, "delta": TENTH}),
+    "Resolution": (Resolution, {"size": 8, "choosing": TENTH, "epsilon": ONE}),
+    "SparseThreshold": (SparseThreshold, {"epsilon": ONE, "size": 9, "threshold": 3}),
+    "SparseLargest": (SparseLargest, {"epsilon": ONE, "size": 9, "count": 2}),
+    "SparseSample": (SparseSample, {"epsilon": ONE, "size": 9, "level": 1}),
+    "SparsePriority": (SparsePriority, {"epsilon": ONE, "size": 9, "count": 2}),
+    "SparseFirst": (SparseFirst, {"vector": SparseVector(epsilon=ONE, threshold=0), "size": 9}),
+    "Staged": (Staged, {"epsilon": ONE, "plan": SPATIAL[0].mechanism.plan}),  # type: ignore[attr-defined]
 }
 POSITIVE = {
     "epsilon": [name for name, (_, given) in MADE.items() if "epsilon" in given],
@@ -113,13 +128,17 @@ POSITIVE = {
     "score_grid": ["IntervalExponential"],
     "grid": ["Laplace", "GridGaussian", "Exponential", "PermuteAndFlip", "NoisyMax", "TopK"],
     "rho": ["Gaussian.at_rho", "GridGaussian"],
+    "choosing": ["Resolution"],
     "proposed": ["ProposedQuantile", "ProposeTestRelease"],
     "sigma": ["Gaussian"],
     "sensitivity_squared": ["Gaussian", "Gaussian.at_rho"],
 }
 COUNTS = {
-    "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at", "SparseVector"],
-    "count": ["SparseVector"],
+    "sensitivity": ["Geometric", "TruncatedGeometric", "Gaussian.at", "SparseVector", "SparseThreshold"],
+    "count": ["SparseVector", "SparseLargest", "SparsePriority"],
+    "size": ["Resolution", "SparseThreshold", "SparseLargest", "SparseSample", "SparsePriority", "SparseFirst"],
+    "threshold": ["SparseThreshold"],
+    "least": ["Resolution"],
     "groups": ["PerGroup"],
     "coordinates": ["Laplace", "GridGaussian", "Gaussian.at"],
     "rows": [
@@ -132,6 +151,8 @@ COUNTS = {
         "ProposedQuantile",
         "ProposeTestRelease",
         "Price",
+        "Resolution",
+        "Staged",
     ],
     "distances": ["SmoothSensitivity", "ProposeTestRelease"],
     "k": ["TopK"],
@@ -173,7 +194,7 @@ def made(name: str, **more: Any) -> Any:
 
 
 def test_every_public_mechanism_is_tried() -> None:
-    public = {name for name in mechanisms.__all__ if name not in ("Mechanism", "Needs")}
+    public = {name for name in mechanisms.__all__ if name not in ("Mechanism", "Needs", "Nonzeros")}
     assert public <= set(MADE)
     for name in MADE:
         made(name)
@@ -322,7 +343,7 @@ class TestOthers:
     @pytest.mark.parametrize("bad", [*NOT_POSITIVE, 1, 2], ids=repr)
     def test_betas(self, bad: Any) -> None:
         for name in MADE:
-            if name != "WeightedGaussianThreshold":
+            if name not in ("WeightedGaussianThreshold", "Resolution", "Staged"):  # the last two state no error
                 expect_refused(lambda name=name: made(name).error(beta=bad), "beta")  # type: ignore[misc]
         expect_refused(lambda: made("WeightedGaussianThreshold").error(beta=bad), "beta")
 

@@ -16,7 +16,12 @@ from hubbub.mechanisms.resolution import Resolution
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.smooth import SmoothQuantile, SmoothSensitivity
+from hubbub.mechanisms.sparse_cells import Nonzeros
+from hubbub.mechanisms.sparse_counts import SparseLargest, SparseThreshold
+from hubbub.mechanisms.sparse_first import SparseFirst
+from hubbub.mechanisms.sparse_samples import SparsePriority, SparseSample
 from hubbub.mechanisms.sparse_vector import SparseVector
+from hubbub.mechanisms.staged import Staged
 from hubbub.mechanisms.threshold import GaussianThreshold, LaplaceThreshold
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "Mechanism",
     "Needs",
     "NoisyMax",
+    "Nonzeros",
     "OptimalKeys",
     "PerGroup",
     "PermuteAndFlip",
@@ -44,8 +50,14 @@ __all__ = [
     "Resolution",
     "SmoothQuantile",
     "SmoothSensitivity",
+    "SparseFirst",
+    "SparseLargest",
+    "SparsePriority",
+    "SparseSample",
+    "SparseThreshold",
     "SparseVector",
     "StableMode",
+    "Staged",
     "TopK",
     "TruncatedGeometric",
     "TruncatedThreshold",

@@ -20,7 +20,9 @@ from hubbub.mechanisms.registry_blocks import BLOCKS
 from hubbub.mechanisms.registry_distance import SPECIMENS as AT_A_DISTANCE
 from hubbub.mechanisms.registry_grouped import SPECIMENS as GROUPED
 from hubbub.mechanisms.registry_resolution import RESOLUTION
+from hubbub.mechanisms.registry_scattered import SCATTERED
 from hubbub.mechanisms.registry_sparse import sparse
+from hubbub.mechanisms.registry_spatial import SPATIAL
 from hubbub.mechanisms.registry_specimen import TWIN, Specimen, as_items, as_tuple
 from hubbub.mechanisms.response import RandomizedResponse
 from hubbub.mechanisms.select import Exponential, NoisyMax, PermuteAndFlip, TopK
@@ -274,4 +276,6 @@ SPECIMENS: tuple[Specimen, ...] = (
     *GROUPED,
     *BLOCKS,
     *RESOLUTION,
+    *SPATIAL,
+    *SCATTERED,
 )

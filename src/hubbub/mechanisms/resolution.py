@@ -75,6 +75,10 @@ class Resolution:
         least, choosing = whole("least", self.least, least=1), positive("choosing", self.choosing)
         if (self.epsilon is None) is (self.rho is None):
             raise ParameterError("epsilon", "given, or else rho, and not both", self.epsilon)
+        if self.epsilon is not None:
+            settle(self, epsilon=positive("epsilon", self.epsilon))
+        if self.rho is not None:
+            settle(self, rho=positive("rho", self.rho))
         settle(self, size=size, rows=rows, choosing=choosing)
         powers = [1 << power for power in range(self.padded.bit_length())]
         blocks = tuple(power for power in powers if power >= min(least, self.padded))

@@ -1,5 +1,6 @@
 """Exact noise from a cryptographic generator: integers only, drawn from the very law that a proof names."""
 
+from hubbub.noise import scattered
 from hubbub.noise.bernoulli import (
     bernoulli,
     bernoulli_exp,
@@ -35,6 +36,7 @@ __all__ = [
     "race",
     "rounded_laplace",
     "rounded_student",
+    "scattered",
     "truncated_laplace",
     "uniform_below",
     "uniform_digits",

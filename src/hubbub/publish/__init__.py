@@ -1,5 +1,6 @@
 """Publish a histogram, ranges or marginals once, and answer many questions from it."""
 
+from hubbub.publish import sparse, spatial
 from hubbub.publish.allocation import Least
 from hubbub.publish.consistency import reconcile
 from hubbub.publish.contribution import Contribution
@@ -79,5 +80,7 @@ __all__ = [
     "run_cube",
     "run_table",
     "sensing_errors",
+    "sparse",
+    "spatial",
     "topdown",
 ]

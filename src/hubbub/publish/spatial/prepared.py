@@ -1,0 +1,84 @@
+"""What strategies that look at the map have in common: one staged mechanism, and least squares on what it gave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.staged import GRAIN, Plan, Staged, Sums
+from hubbub.publish.fourier import Rows
+from hubbub.publish.layer import Array, Shape
+from hubbub.publish.spatial.inference import Stage, settled
+from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.terms import Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedMap:
+    """One shape at one price."""
+
+    shape: Shape
+    terms: Terms
+    mechanism: Staged
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        return (Measurement(layer=Rows(shape=self.shape), mechanism=self.mechanism),)
+
+    def stages(self, noisy: Any) -> list[Stage]:
+        """The sums that were released, stage by stage."""
+        steps, told = self.mechanism.parsed(noisy)
+        return [
+            Stage(labels=step.labels, noisy=one, variances=step.variances(self.mechanism.price))
+            for step, one in zip(steps, told, strict=True)
+            if isinstance(step, Sums)
+        ]
+
+    def estimate(self, noisy: Sequence[Any]) -> Array:
+        return settled(self.stages(noisy[0]))
+
+    def variances(self, queries: Array) -> Array:
+        raise no_public_error(
+            "where the map is measured finely depends on the data, and so does what is spread evenly."
+        )
+
+
+def prepared_map(plan: Plan, terms: Terms) -> PreparedMap:
+    """At the whole of ε, in pure terms: a δ would not buy anything here."""
+    one = terms.contribution
+    mechanism = Staged(epsilon=terms.epsilon, plan=plan, rows=one.total, neighbors=one.neighbors)
+    return PreparedMap(shape=plan.shape, terms=terms, mechanism=mechanism)
+
+
+def flat_map(shape: Shape) -> Shape:
+    """A shape that is a map."""
+    if len(shape) != 2:
+        raise ParameterError("shape", "two axes: a map", shape)
+    return shape
+
+
+def parts(share: Fraction) -> int:
+    """A share as whole parts of the price, rounded down, at least one."""
+    return max(1, int(share * GRAIN))
+
+
+def everything(shape: Shape, share: int) -> Sums:
+    """The noisy number of all rows."""
+    return Sums(labels=np.zeros(shape, dtype=np.int64), weights=np.array([share]))
+
+
+def grid_labels(shape: Shape, sides: Sequence[int]) -> Array:
+    """The block of each cell, where each axis is cut into so many."""
+    each = [_places(length, min(side, length)) for length, side in zip(shape, sides, strict=True)]
+    across = min(sides[1], shape[1])
+    labels: Array = each[0][:, np.newaxis] * across + each[1]
+    return labels
+
+
+def _places(length: int, blocks: int) -> Array:
+    """Which block each of so many cells is in, cut at ⌊i·length/blocks⌋."""
+    starts = np.arange(blocks) * length // blocks
+    return np.searchsorted(starts, np.arange(length), side="right") - 1

@@ -12,6 +12,7 @@ from scipy import stats
 
 from hubbub import noise
 from hubbub.audit import law
+from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     Geometric,
     Nonzeros,
@@ -207,3 +208,14 @@ def _accused(mechanism: SparseThreshold) -> None:
     masses = np.exp([mechanism.log_mass((0, 1, 0), one) for one in outputs])
     drawn = mechanism.repeat((0, 1, 0), times=4_000)
     assert law.fit(law.tally(drawn, outputs, key), masses).rejects(false_alarm=FALSE_ALARM)
+
+
+def test_no_answer_is_left_to_chance_to_be_too_large() -> None:
+    """An error after the charge would depend on how many cells are empty."""
+    SparseThreshold(epsilon=Fraction(1), size=1 << 40, threshold=11)
+    with pytest.raises(ParameterError, match="threshold"):
+        SparseThreshold(epsilon=Fraction(1), size=1 << 40, threshold=1)
+    with pytest.raises(ParameterError, match="level"):
+        SparseSample(epsilon=Fraction(1), size=1 << 40, level=1).draw(Nonzeros.of([1], [1], size=1 << 40))
+    with pytest.raises(ParameterError, match="count"):
+        SparsePriority(epsilon=Fraction(1), size=1 << 40, count=1 << 25)

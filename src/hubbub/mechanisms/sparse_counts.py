@@ -40,6 +40,11 @@ class SparseThreshold(Scattered):
 
     def _settle(self) -> None:
         whole("threshold", self.threshold, least=1, most=1 << 62)
+        # Whether too many empty cells pass would tell how many are empty, so it is never left to chance.
+        if 2 * self.false_cells > scattered.MOST_SHOWN:
+            raise ParameterError(
+                "threshold", f"such that at most 2^26 empty cells pass, not {self.false_cells:.3g}", self.threshold
+            )
 
     @property
     def false_cells(self) -> float:
@@ -85,7 +90,7 @@ class SparseLargest(Scattered):
     count: int
 
     def _settle(self) -> None:
-        count = whole("count", self.count, least=1, most=min(self.size, scattered.MOST_SHOWN))
+        count = whole("count", self.count, least=1, most=min(self.size, scattered.MOST_SHOWN >> 3))
         positive = self.size * laws.laplace_tail(1, self.scale)
         if self.size > _FEW and positive < 2 * count + SLACK:
             raise ParameterError("count", f"at most {max(0, int(positive - SLACK) // 2)} at this noise", count)

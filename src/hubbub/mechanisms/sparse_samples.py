@@ -57,6 +57,11 @@ class SparseSample(Scattered):
         return self.size * _keeping(self.scale, self.least, self.level)
 
     def _shown(self, cells: Nonzeros, noisy: Array, times: int) -> list[Array]:
+        # Whether too many empty cells pass would tell how many are empty, so it is never left to chance.
+        if 2 * self.false_cells > scattered.MOST_SHOWN:
+            raise ParameterError(
+                "level", f"such that at most 2^26 empty cells pass, not {self.false_cells:.3g}", self.level
+            )
         draws = scattered.uniform_draws(count=len(noisy), digits=DIGITS)
         size = np.abs(noisy)
         kept = (size >= self.least) & scattered.passes(size, draws, self.level, DIGITS)
@@ -115,7 +120,7 @@ class SparsePriority(Scattered):
     digits: int = DIGITS
 
     def _settle(self) -> None:
-        whole("count", self.count, least=1, most=scattered.MOST_SHOWN)
+        whole("count", self.count, least=1, most=scattered.MOST_SHOWN >> 3)
         whole("digits", self.digits, least=1, most=DIGITS)
         whole("least", self.least, least=1, most=1 << DIGITS)
 

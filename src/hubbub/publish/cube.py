@@ -16,7 +16,7 @@ from hubbub.publish.cube_basis import Coefficients, below, cell_share, centred, 
 from hubbub.publish.domain import Domain
 from hubbub.publish.layer import Array, Shape
 from hubbub.publish.records import Axes
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.strategy import Foretold, Measurement, no_public_error
 from hubbub.publish.terms import Noise, Terms, mechanisms, variance
 
 MOST_CELLS = 1 << 27
@@ -25,7 +25,7 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cube:
+class Cube(Foretold):
     """All marginals of at most ``ways`` columns, or those that are named (``of``) with everything below them.
 
     One noise for each coefficient, whole numbers before it: marginals agree on what they share. More of the price goes

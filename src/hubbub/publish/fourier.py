@@ -22,7 +22,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.layer import Array, Shape, checked
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.strategy import Foretold, Measurement, no_public_error
 from hubbub.publish.terms import Noise, Terms
 
 CHOOSING, LEAST = Fraction(1, 5), 8
@@ -30,7 +30,7 @@ CHOOSING, LEAST = Fraction(1, 5), 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fourier:
+class Fourier(Foretold):
     """The first k cosines of the histogram: little noise on ranges of smooth data, with k chosen by a score.
 
     Cells are taken in the order of the array (its last axis first), and cosines run over all of them. ``choosing`` is

@@ -17,7 +17,7 @@ from hubbub.publish.domain import Domain
 from hubbub.publish.layer import Array, Shape
 from hubbub.publish.records import Axes
 from hubbub.publish.residual import Residuals, along, below, column_l1, refuse_large, squares_of
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.strategy import Foretold, Measurement, no_public_error
 from hubbub.publish.terms import Noise, Terms, mechanisms, variance
 
 FULL = Fraction(1)
@@ -25,7 +25,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marginals:
+class Marginals(Foretold):
     """All marginals of so many columns (``ways``), or those that are named (``of``), and everything below them.
 
     What is measured is what each set of columns adds to the smaller ones, once, so marginals agree on what they share,

@@ -19,14 +19,14 @@ from hubbub.publish.hashed import Signs
 from hubbub.publish.layer import Array, Shape
 from hubbub.publish.run import run
 from hubbub.publish.sketch import JohnsonLindenstrauss, PreparedSketch
-from hubbub.publish.strategy import Measurement, Strategy, no_public_error
+from hubbub.publish.strategy import Foretold, Measurement, Strategy, no_public_error
 from hubbub.publish.terms import Noise, Terms
 
 ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensing:
+class Sensing(Foretold):
     """Random signs, and the ``sparsity`` cells that explain their sums best; all others are 0.
 
     ``size`` is how many sums are measured; left out, 4·k·ln(e·n/k), enough to find k cells among n.

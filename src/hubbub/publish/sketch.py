@@ -18,12 +18,12 @@ from hubbub.parameters import whole
 from hubbub.publish.hashed import Hashed, Signs
 from hubbub.publish.layer import Array, Layer, Shape
 from hubbub.publish.published import Published
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.strategy import Foretold, Measurement, no_public_error
 from hubbub.publish.terms import Noise, Terms, mechanisms, variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountSketch:
+class CountSketch(Foretold):
     """``rows`` tables of ``width`` numbers; a cell is estimated by the median of what the rows say of it.
 
     Privacy:
@@ -58,7 +58,7 @@ class CountSketch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JohnsonLindenstrauss:
+class JohnsonLindenstrauss(Foretold):
     """``size`` random sums and differences of all cells: norms, distances and products are kept, and points roughly.
 
     Privacy:

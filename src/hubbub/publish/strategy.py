@@ -77,7 +77,7 @@ class Strategy(Protocol):
 
 
 class Foretold:
-    """The base of strategies whose error is public: inherit it, and ``error`` is there."""
+    """The base of strategies: ``error`` before anything is spent, or the reason why it depends on the data."""
 
     __slots__ = ()
 

@@ -18,12 +18,12 @@ from hubbub.publish.nested import Groups, Level, NestedInference, levels
 from hubbub.publish.projection import onto_simplex
 from hubbub.publish.published import Published
 from hubbub.publish.rounding import whole_with_total
-from hubbub.publish.strategy import PreparedLayers, prepared
+from hubbub.publish.strategy import Foretold, PreparedLayers, prepared
 from hubbub.publish.terms import Noise, Terms, variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopDown:
+class TopDown(Foretold):
     """Sums over nested levels, finest first, and the cells below them.
 
     Privacy:

@@ -422,7 +422,6 @@ def test_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         RECIPE.replace("nonnegative = true", "whole = true"),
         RECIPE.replace('name = "marginals"', 'name = "cube"'),
         RECIPE.replace("json =", "parquet ="),
-        RECIPE + '[truth]\nfile = "truth.csv"\ngenerated = true\n',
         RECIPE.replace("rows = 2", "rows = 0"),
     ],
 )

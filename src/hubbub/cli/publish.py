@@ -43,10 +43,8 @@ def publish(
     """
     from hubbub.cli.printing import elapsed, say
     from hubbub.publish.recipe import read_recipe
-    from hubbub.publish.truth import read_truth
 
     read = read_recipe(recipe)
-    truth = None if read.truth is None else read_truth(read.truth, read.domain)
     with _data(read, ledger=ledger, principal=principal, log=log).opened() as database:
         prospect = database.explain_publish(read.strategy, **read.wish)
         compared = _compared(read, prospect, database)
@@ -65,7 +63,7 @@ def publish(
         outputs["certificate"].write_text(published.certificate() + "\n", encoding="utf-8")
     if "report" in outputs:
         title = f"Published: {', '.join(axis.name for axis in read.domain.axes)}"
-        page = _page(published, compared, truth, title=title, seconds=seconds)
+        page = _page(published, compared, title=title, seconds=seconds)
         outputs["report"].write_text(page, encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(as_dict(published, compared, seconds, outputs), indent=2))
@@ -77,14 +75,14 @@ def publish(
     say(*(f"{name}: {path}" for name, path in outputs.items()))
 
 
-def _page(published: "Published | Tables", compared: Compared, truth: Any, *, title: str, seconds: float) -> str:
+def _page(published: "Published | Tables", compared: Compared, *, title: str, seconds: float) -> str:
     from hubbub.publish.published import Published
     from hubbub.report import marginals
     from hubbub.report import published as cells
 
     if isinstance(published, Published):
         curves = cells.comparisons_of({name: one.curve for name, one in compared.items()})
-        return cells.page_of(published, comparisons=curves, truth=truth, title=title, seconds=seconds)
+        return cells.page_of(published, comparisons=curves, title=title, seconds=seconds)
     errors = {name: one.marginals for name, one in compared.items() if one.marginals is not None}
     return marginals.page_of(published, errors=errors, title=title, seconds=seconds)
 

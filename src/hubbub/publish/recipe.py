@@ -30,11 +30,10 @@ from hubbub.publish.tables import Tables, by_marginals
 
 TOP = (
     *("policy", "data", "table", "where", "epsilon", "delta", "cells", "each", "rows", "key"),
-    *("over", "strategy", "compare", "after", "truth", "output"),
+    *("over", "strategy", "compare", "after", "output"),
 )
 DATA = ("path", "unit", "budget", "budget_delta", "account", "version", "ledger", "max_groups", "max_rows")
 AFTER = ("nonnegative", "total", "whole")
-TRUTH = ("file", "generated")
 OUTPUT = ("json", "parquet", "report", "certificate")
 RANGE, BINS = ("from", "to", "step"), ("low", "high", "bins")
 _AT_LINE = re.compile(r"\s*\(at (?:line ([0-9]+), column [0-9]+|end of document)\)")
@@ -63,8 +62,6 @@ class Recipe:
     nonnegative: bool = False
     total: Fraction | None = None
     whole: bool = False
-    truth: Path | None = None
-    """The exact cells of data that was generated."""
     outputs: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -152,7 +149,6 @@ class _Reader:
             nonnegative=bool(self._of(after, "nonnegative", bool, "after")),
             total=total,
             whole=bool(self._of(after, "whole", bool, "after")),
-            truth=self._truth(content),
             outputs={name: self._path(self._of(output, name, str, "output")) for name in output},
             **made,
             **limits,  # type: ignore[arg-type]
@@ -206,7 +202,7 @@ class _Reader:
     def _of_marginals(self, strategy: Strategy, content: Mapping[str, Any]) -> None:
         """What is for cells, and not for marginals of them, is refused before anything is paid."""
         steps = ("whole",) if isinstance(strategy, Marginals) else AFTER
-        for section, names in (("after", steps), ("output", ("parquet",)), ("truth", TRUTH)):
+        for section, names in (("after", steps), ("output", ("parquet",))):
             said = self._section(content, section)
             for name in names:
                 with self._at(section, name):
@@ -214,18 +210,6 @@ class _Reader:
                         raise RecipeError(
                             f"[{section}] {name} is for cells, and {strategy.name} publishes none. Leave it out."
                         )
-
-    def _truth(self, content: Mapping[str, Any]) -> Path | None:
-        if "truth" not in content:
-            return None
-        said = self._section(content, "truth", TRUTH)
-        with self._at("truth"):
-            if said.get("generated") is not True or not isinstance(said.get("file"), str):
-                raise RecipeError(
-                    "The truth stands beside noisy numbers only where nobody in the data exists. Say "
-                    'truth = { file = "truth.csv", generated = true } if so, or leave it out.'
-                )
-        return self._path(said["file"])
 
     def _path(self, said: str) -> Path:
         return Path(os.path.abspath(self._file.parent / said))

@@ -169,7 +169,7 @@ def rows_of(connection: Any, request: dict[str, Any]) -> list[list[Any]]:
 
 
 class Ahead:
-    """A request that is as far as it can be before it is paid for: parsed, and its engine locked; no file has been opened."""
+    """A request as far as it can be before it is paid for: parsed, its engine locked, and no file opened."""
 
     def __init__(self, connection: Any, request: dict[str, Any]) -> None:
         self._connection, self._request = connection, request

@@ -107,7 +107,10 @@ def done(
 ) -> Iterator[tuple[str, int, str | None, float]]:
     """All runs, as they end; all subjects once before any of them twice."""
     waiting = [pool.submit(run, name, seed) for seed in seeds for name in names]
-    yield from (one.result() for one in as_completed(waiting))
+    try:
+        yield from (one.result() for one in as_completed(waiting))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # what failed is told now, and not after all the others
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

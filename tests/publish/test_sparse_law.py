@@ -26,6 +26,7 @@ from hubbub.mechanisms import (
     sparse_counts,
 )
 from hubbub.mechanisms.registry_scattered import key, shown, with_cuts
+from hubbub.mechanisms.sparse_cells import log_at_most
 from hubbub.mechanisms.sparse_counts import level_for
 from hubbub.mechanisms.sparse_samples import _greatest
 from hubbub.noise import entropy, laws, scattered
@@ -219,3 +220,10 @@ def test_no_answer_is_left_to_chance_to_be_too_large() -> None:
         SparseSample(epsilon=Fraction(1), size=1 << 40, level=1).draw(Nonzeros.of([1], [1], size=1 << 40))
     with pytest.raises(ParameterError, match="count"):
         SparsePriority(epsilon=Fraction(1), size=1 << 40, count=1 << 25)
+
+
+def test_masses_too_small_for_a_float_have_logarithms() -> None:
+    scale = Fraction(1)
+    for k in (-1, -3, -20):
+        assert log_at_most(k, scale) == pytest.approx(math.log(laws.laplace_tail(-k, scale)), rel=1e-12)
+    assert log_at_most(-(10**6), scale) == pytest.approx(-(10**6) - math.log1p(math.exp(-1)))

@@ -167,8 +167,11 @@ def read_answer(output: Any) -> dict[int, int] | None:
 
 
 def log_at_most(k: int, scale: Fraction) -> float:
-    """ln P(Z <= k)."""
-    return math.log1p(-laws.laplace_tail(k + 1, scale)) if k >= 0 else math.log(laws.laplace_tail(-k, scale))
+    """ln P(Z <= k), also where the probability itself is too small for a float."""
+    if k >= 0:
+        return math.log1p(-laws.laplace_tail(k + 1, scale))
+    rate = float(1 / scale)
+    return k * rate - math.log1p(math.exp(-rate))
 
 
 def _within(counts: Array) -> Array:

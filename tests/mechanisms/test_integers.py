@@ -1,5 +1,6 @@
 """Rounding to a grid and sums that never wrap: exact, on both sides of every edge."""
 
+import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -96,6 +97,17 @@ class TestOnGrid:
             expected = [obvious(float(value), grid) for value in values]
             assert list(np.asarray(on_grid(values, grid))) == expected
             assert [on_grid(value, grid) for value in values] == expected
+
+    @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+    def test_every_width_of_whole_number(self, dtype: Any) -> None:
+        """In 64 bits as long as nothing can wrap, and beyond them where something could."""
+        ends, sizes = np.iinfo(dtype), (1, 2, 3, 7, 1 << 20, (1 << 61) - 1, 1 << 61, (1 << 62) - 1, 1 << 62, 1 << 70)
+        for grid in {Fraction(*pair) for pair in itertools.product(sizes, repeat=2)}:
+            for values in ([], [0], [1, 3], [0, 1, 2, 3, 5], [ends.min, ends.max], [ends.max // 4, ends.min // 4]):
+                found = np.asarray(on_grid(np.array(values, dtype=dtype), grid))
+                expected = [obvious(value, grid) for value in values]
+                assert found.tolist() == expected
+                assert (found.dtype == object) == any(not -(1 << 63) <= one < 1 << 63 for one in expected)
 
     @pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="long doubles are doubles on this machine")
     def test_long_doubles_are_not_rounded_twice(self) -> None:

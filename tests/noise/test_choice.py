@@ -119,6 +119,7 @@ class TestSettled:
                 words = [value >> 128, value >> 64 & TOP, value & TOP]
                 assert weights._settle(Uniform(Script(words[1:]), words[0], 64)) == outcome
                 assert weights.sample(Script(words), 1).tolist() == [outcome]
+                assert weights.one(Script(words)) == outcome
 
     @staticmethod
     def wide(levels: list[int], counts: list[int], rate: Fraction, at: int) -> bool:
@@ -129,15 +130,32 @@ class TestSettled:
         """exp(-60) of the mass lies at the very end, and at the very start: words 0 and 2^64 - 1 decide nothing yet."""
         last = _Weights(np.array([0, 60]), ONE, None)
         assert last.sample(Script([TOP, TOP, TOP - (1 << 40)]), 1).tolist() == [1]
+        assert last.one(Script([TOP, TOP, TOP - (1 << 40)])) == 1
         assert last.sample(Script([TOP, 0]), 1).tolist() == [0]
+        assert last.one(Script([TOP, 0])) == 0
         first = _Weights(np.array([60, 0]), ONE, None)
         assert first.sample(Script([0, 0]), 1).tolist() == [0]
+        assert first.one(Script([0, 0])) == 0
         assert first.sample(Script([0, TOP]), 1).tolist() == [1]
+        assert first.one(Script([0, TOP])) == 1
 
     def test_an_outcome_of_no_weight_is_never_drawn(self) -> None:
         weights = _Weights(np.array([0, 0, 0, 0]), ONE, np.array([0, 1, 0, 0]))
         for word in (0, 1, TOP - 1, TOP):
             assert weights.sample(Script([word] + [word] * 4), 1).tolist() == [1]
+            assert weights.one(Script([word] + [word] * 4)) == 1
+
+    @pytest.mark.parametrize("counts", [None, [3, 0, 1 << 40, 5]])
+    def test_one_is_the_first_of_many(self, counts: list[int] | None) -> None:
+        """From the same words, and no more of them: also where floats cannot tell, which takes words of its own."""
+        weights = _Weights(np.array([0, 2, 1, 30]), ONE, None if counts is None else np.array(counts))
+        ends = [
+            round(float(end / weights.running[-1]) * 2**64) + step for end in weights.running for step in (-9, 0, 9)
+        ]
+        for word in (*(max(0, min(TOP, end)) for end in ends), *range(0, TOP, TOP // 999)):
+            one, many = Script([word, 7, 7, 7]), Script([word, 7, 7, 7])
+            assert weights.one(one) == weights.sample(many, 1)[0]
+            assert one.left == many.left
 
     def test_the_allowance_covers_the_floats(self) -> None:
         rng = np.random.default_rng(1)

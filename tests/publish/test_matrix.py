@@ -114,7 +114,7 @@ def test_the_search_descends_along_its_gradient(monkeypatch: pytest.MonkeyPatch)
         seen.update(objective=objective, start=start)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(optimise, "minimize", caught)
+    monkeypatch.setattr("scipy.optimize.minimize", caught)
     gram = Ranges(length=9).gram[0].factors[0]
     start = np.random.default_rng(1).random((9, 2))
     with pytest.raises(KeyboardInterrupt):

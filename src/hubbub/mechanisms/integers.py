@@ -11,6 +11,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array
 
 _INT64_MOST = (1 << 63) - 1
+_WHOLE = tuple(np.dtype(kind) for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32))
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -62,6 +63,10 @@ def on_grid(value: Any, grid: Fraction) -> int | Array:
         if np.abs(scaled).max(initial=0.0) < 2.0**52:
             whole: Array = np.floor(scaled)
             return (whole + (scaled - whole >= 0.5)).astype(np.int64)
+    if array.dtype in _WHOLE:
+        most = max(-int(array.min(initial=0)), int(array.max(initial=1)))
+        if 2 * (most * grid.denominator + grid.numerator) <= _INT64_MOST:  # then no step of _round_one can wrap
+            return (array.astype(np.int64) * (2 * grid.denominator) + grid.numerator) // (2 * grid.numerator)
     out = np.empty(array.shape, dtype=object)
     for index, item in np.ndenumerate(array):
         out[index] = _round_one(item, grid)
@@ -94,15 +99,16 @@ def grown_sensitivity(sensitivity: Fraction, grid: Fraction, coordinates: int) -
 
 
 def _round_one(value: Any, grid: Fraction) -> int:
-    number = Fraction(0)
+    """⌊x / grid + 1/2⌋ of x = p / q and a grid n / d is ⌊(2pd + qn) / 2qn⌋."""
+    p, q = 0, 1
     if isinstance(value, int | np.integer | np.bool_):
-        number = Fraction(int(value))
+        p = int(value)
     elif isinstance(value, Fraction):
-        number = value
+        p, q = value.numerator, value.denominator
     elif isinstance(value, float | np.floating | Decimal):
         finite = value.is_finite() if isinstance(value, Decimal) else bool(np.isfinite(value))
-        number = Fraction(*value.as_integer_ratio()) if finite else number
-    return math.floor(number / grid + Fraction(1, 2))
+        p, q = value.as_integer_ratio() if finite else (p, q)
+    return (2 * p * grid.denominator + q * grid.numerator) // (2 * q * grid.numerator)
 
 
 def _float_power_of_two(grid: Fraction) -> bool:

@@ -69,11 +69,10 @@ class OnRange:
     def steps(self, values: Sequence[Any] | Array) -> Array:
         """Values as sorted whole steps above the lower bound, clamped; NaN counts as the lower bound."""
         low, high = self.bounds
-        top = math.floor((high - low) / self.step)
         array = np.asarray(values, dtype=np.float64).ravel()
         clamped = np.clip(np.nan_to_num(array, nan=float(low)), float(low), float(high))
         scaled = np.floor((clamped - float(low)) / float(self.step) + 0.5)
-        return np.sort(np.clip(scaled, 0, top).astype(np.int64))
+        return np.sort(np.clip(scaled, 0, self.top).astype(np.int64))
 
     def counted(self, values: "Values") -> Bins:
         """Values as whole steps above the lower bound, clamped, each step with how often it is there."""
@@ -93,8 +92,10 @@ class OnRange:
 
     @property
     def top(self) -> int:
-        """The last step of the range."""
-        return math.floor((self.bounds[1] - self.bounds[0]) / self.step)
+        """The last step of the range: ⌊(high − low) / step⌋, in whole numbers, since every draw asks."""
+        (low, high), step = self.bounds, self.step
+        width = high.numerator * low.denominator - low.numerator * high.denominator
+        return width * step.denominator // (high.denominator * low.denominator * step.numerator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,7 @@ def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: int 
     exact_rate, size = non_negative("rate", rate), size_of_draw(size)
     weights = _Weights(_whole_vector("levels", levels), exact_rate, counts)
     source = entropy.begin("choice", rate=exact_rate, size=size)
-    drawn = weights.sample(source, 1 if size is None else size)
-    return int(drawn[0]) if size is None else drawn
+    return weights.one(source) if size is None else weights.sample(source, size)
 
 
 @overload
@@ -94,18 +93,33 @@ class _Weights:
 
     def __init__(self, levels: Whole, rate: Fraction, counts: Whole | None) -> None:
         self.rate = rate
-        self.counts = np.ones(len(levels), dtype=np.int64) if counts is None else _whole_vector("counts", counts)
-        if len(self.counts) != len(levels) or self.counts.min() < 0 or not self.counts.any():
-            raise ParameterError("counts", "whole numbers at least 0, one a level and not all 0", type(counts).__name__)
-        if int(self.counts.max()).bit_length() > MOST_COUNT_BITS:
-            raise ParameterError("counts", f"below 2^{MOST_COUNT_BITS}", "more")
         # The least level that can happen is step 0, or else every weight might be too small for floats to see well.
-        happens = self.counts > 0
-        self.steps = np.where(happens, levels - levels[happens].min(), 0)
+        if counts is None:
+            self.counts = np.ones(len(levels), dtype=np.int64)
+            self.steps = levels - levels.min()
+        else:
+            self.counts = _whole_vector("counts", counts)
+            if len(self.counts) != len(levels) or self.counts.min() < 0 or not self.counts.any():
+                expected = "whole numbers at least 0, one a level and not all 0"
+                raise ParameterError("counts", expected, type(counts).__name__)
+            if int(self.counts.max()).bit_length() > MOST_COUNT_BITS:
+                raise ParameterError("counts", f"below 2^{MOST_COUNT_BITS}", "more")
+            happens = self.counts > 0
+            self.steps = np.where(happens, levels - levels[happens].min(), 0)
         self.running = np.cumsum(self.counts.astype(np.float64) * np.exp(-_exponents(self.steps, rate)))
         # A weight is off by a factor under 1 + 2^-41 (exponent at most 745 with relative error 2^-52, then exp itself),
         # and each of the additions by 2^-53 of the sum so far.
         self.allowance = float(self.running[-1]) * (2.0**-40 + len(levels) * 2.0**-51)
+
+    def one(self, source: Source) -> int:
+        """What ``sample`` would draw first, from the same word."""
+        drawn = int(words(source, 1)[0])
+        target = drawn * 2.0**-WORD * self.running[-1]
+        at = min(int(self.running.searchsorted(target, side="right")), len(self.running) - 1)
+        near = abs(self.running[at] - target) <= self.allowance
+        if near or (at > 0 and abs(self.running[at - 1] - target) <= self.allowance):
+            return self._settle(Uniform(source, drawn, WORD))
+        return at
 
     def sample(self, source: Source, size: int) -> Integers:
         drawn = words(source, size)

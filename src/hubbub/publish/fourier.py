@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import fft
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.resolution import Resolution
@@ -108,6 +107,8 @@ def coefficients(sums: Array, *, cells: int) -> Array:
 
     A cosine's sum over a block of L cells is its value in the middle, times sin(πjL/2n) / sin(πj/2n).
     """
+    from scipy import fft  # late: it takes longer to load than all of ours
+
     blocks = len(sums)
     length = cells // blocks
     order = np.arange(1, blocks)
@@ -118,6 +119,8 @@ def coefficients(sums: Array, *, cells: int) -> Array:
 
 def curve(found: Array, *, cells: int) -> Array:
     """The cells of a sum of cosines."""
+    from scipy import fft
+
     padded = np.zeros(cells)
     padded[: len(found)] = found
     drawn: Array = fft.idct(padded, norm="ortho")

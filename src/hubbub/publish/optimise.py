@@ -9,8 +9,6 @@ convex in AᵀA, and its optimality condition is iterated.
 import math
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.optimize import Bounds, minimize
 
 from hubbub.errors import CapacityError
 from hubbub.publish.gram import Gram
@@ -46,6 +44,8 @@ def gaussian(gram: Gram) -> Array:
     V^½·X·V^½ = (V^½·G·V^½)^½, whose diagonal is V again: that is repeated. The first round, after which columns are
     scaled to 1, is the scaled square root of G: within a thousandth or two, and all that long axes get.
     """
+    from scipy.linalg import eigh  # late: it takes longer to load than all of ours
+
     rounds = _ROUNDS if gram.length <= _SHORT else 1
     dense = _checked(gram).dense() + _RIDGE * float(np.mean(gram.diagonal)) * np.eye(gram.length)
     weights = np.ones(gram.length)
@@ -85,6 +85,8 @@ def _start(gram: Gram) -> Array:
 
 def _search(gram: Gram, start: Array) -> Array:
     """Descent from there, among matrices without negative entries."""
+    from scipy.optimize import Bounds, minimize
+
     length, rows = start.shape
     diagonal = gram.diagonal
     most = float(np.sum(diagonal))

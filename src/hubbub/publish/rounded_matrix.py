@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from hubbub.errors import ParameterError
 from hubbub.privacy.neighbors import Neighbors
@@ -108,6 +107,8 @@ def _solution(matrix: Rounded) -> Array:
 
 
 def _solved(matrix: Rounded, right: Array) -> Array:
+    from scipy.linalg import cho_factor, cho_solve  # late: it takes longer to load than all of ours
+
     try:
         whole: Array = cho_solve(cho_factor(matrix.gram.astype(float)), right)
     except np.linalg.LinAlgError:

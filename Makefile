@@ -14,7 +14,7 @@ ARGS ?=
 TORTURE ?= 45
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-utility docs mutate torture audit clean
+.PHONY: help demo test lint bench bench-utility bench-learn docs mutate torture audit clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -35,6 +35,9 @@ bench: $(VENV)/.bench ## ratios against the peers that install, DuckDB and NumPy
 
 bench-utility: $(VENV)/.bench ## what is published, beside the reference implementations' figures, in minutes; kept in bench/results
 	$(BIN)/python -m bench utility scale $(ARGS)
+
+bench-learn: $(VENV)/.bench ## private estimators beside diffprivlib's, in minutes; kept in bench/results
+	$(BIN)/python -m bench learn-bayes learn-classify learn-kmeans learn-pca learn-regression $(ARGS)
 
 docs: $(VENV)/.dev ## build the documentation into site/
 	$(BIN)/mkdocs build --strict $(ARGS)
@@ -59,8 +62,8 @@ $(VENV)/bin/python:
 
 # One stamp for each set of packages; an edit of pyproject.toml makes them all stale.
 $(VENV)/.user: EXTRAS = plot
-$(VENV)/.dev: EXTRAS = dev,plot,postgres
-$(VENV)/.bench: EXTRAS = bench,plot
+$(VENV)/.dev: EXTRAS = dev,learn,plot,postgres
+$(VENV)/.bench: EXTRAS = bench,learn,plot
 $(VENV)/.user $(VENV)/.dev $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing hubbub[$(EXTRAS)] into $(VENV)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable ".[$(EXTRAS)]"

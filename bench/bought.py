@@ -22,7 +22,8 @@ from bench.record import Bench, Row
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Policy
 from hubbub.query.answer import answer
-from hubbub.query.bought import Wanted, informed, lacking, shares
+from hubbub.query.bought import Wanted, informed, shares
+from hubbub.query.lacking import lacking
 from hubbub.query.plan import Plan, plan
 from hubbub.query.sql import question
 

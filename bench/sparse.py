@@ -77,9 +77,10 @@ def main() -> None:
         print(f"{name:>20} {shown:>8} {wall:>7.2f} {busy:>7.2f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     series = errors()
-    print(f"{'filter':>20} {'size':>7} {'width':>7} {'RMSE':>9}")
+    plain = {(size, width): error for name, size, width, error in series if name == "threshold"}
+    print(f"{'filter':>20} {'size':>7} {'width':>7} {'RMSE':>9} {'variance against plain thresholding':>36}")
     for name, size, width, error in series:
-        print(f"{name:>20} {size:>7} {width:>7} {error:>9.1f}")
+        print(f"{name:>20} {size:>7} {width:>7} {error:>9.1f} {(error / plain[size, width]) ** 2:>36.3g}")
     if len(sys.argv) > 1:
         _plot(series).savefig(sys.argv[1], dpi=120)
 
@@ -92,7 +93,7 @@ def _plot(series: list[tuple[str, int, int, float]]) -> Any:
             points = [(size, error) for one, size, wide, error in series if (one, wide) == (name, width)]
             panel.loglog(*zip(*points, strict=True), marker="o", label=name)
         panel.set(title=f"sums of {width:,} cells", xlabel="cells shown", ylabel="RMSE")
-    panels[0].legend(fontsize=8)
+    panels[-1].legend(fontsize=8, loc="lower left")
     figure.tight_layout()
     return figure
 

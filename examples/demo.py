@@ -25,7 +25,7 @@ import hubbub as hb
 from examples import hospital
 from examples.pages import Section, page
 from examples.pictures import GREY, ORANGE, OUT, ROOT
-from examples.publishing import published
+from examples.publishing import MAP, mapped, published
 from hubbub.ledger import Marks
 from hubbub.query.answer import Answer
 from hubbub.session import Database
@@ -163,6 +163,8 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
                 console.print(Text(str(refusal), style=ORANGE))
         console.print("\n[bold]Published once[/], asked as often as you like: stays by age (a recipe, and its report)")
         pictures = published(db, folder, console)
+        console.print(f"\n[bold]A map[/] of where patients live, each counted once, at ε = {float(MAP):g}: see below")
+        homes = mapped(db, folder)
         statement = db.ledger.statement("patients")
         checked = db.ledger.verify()
         console.print(
@@ -173,6 +175,7 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
     console.print(f"See it with: hubbub budget {_near(folder / 'hospital.ledger')}")
     console.print(f"The report:  {_near(written)}")
     console.print(f"Ages:        {_near(pictures)}, by the recipe {_near(folder / 'publish.toml')}")
+    console.print(f"The map:     {_near(homes)}, to be opened in a browser: drag, zoom, point at it")
 
 
 def _near(path: Path) -> Path:

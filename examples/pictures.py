@@ -55,7 +55,7 @@ def close(figure: Figure) -> None:
     pyplot.close(figure)
 
 
-def save(figure: Figure, name: str, folder: Path = OUT, *, dots: int = 110) -> Path:
+def save(figure: Figure, name: str, folder: Path = OUT, *, dots: int = 110, colours: int = PALETTE) -> Path:
     """Write ``name`` as a PNG of so many dots an inch, and close the figure."""
     from matplotlib import pyplot
     from PIL import Image
@@ -65,5 +65,5 @@ def save(figure: Figure, name: str, folder: Path = OUT, *, dots: int = 110) -> P
     whole = BytesIO()
     figure.savefig(whole, dpi=dots, facecolor="white")
     pyplot.close(figure)
-    Image.open(whole).convert("RGB").quantize(PALETTE).save(path, optimize=True)
+    Image.open(whole).convert("RGB").quantize(colours).save(path, optimize=True)
     return path

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from examples.hospital import KM
 from examples.pictures import ORANGE
+from hubbub import publish
+from hubbub.publish import spatial
 from hubbub.publish.published import Published
 from hubbub.publish.recipe import read_recipe
 from hubbub.report.published import comparisons_of, page_of
@@ -19,6 +23,8 @@ from hubbub.session import Database
 RECIPE = Path(__file__).with_name("publish.toml")
 EACH = 6
 """Stays of a patient that count, as the recipe says."""
+MAP = Fraction(3, 10)
+"""The price of the map."""
 RANGES = ((0, 17), (18, 64), (65, 84), (85, 255), (40, 40))
 
 
@@ -45,6 +51,15 @@ def published(db: Database, folder: Path, console: Console) -> Path:
         page_of(made, comparisons=curves, truth=truth, title="Stays by age", seconds=time.monotonic() - began),
         encoding="utf-8",
     )
+    return page
+
+
+def mapped(db: Database, folder: Path) -> Path:
+    """Where patients live, each counted once: a page with a map; returns it."""
+    grid = {"home_x": publish.bins(0, KM, 64), "home_y": publish.bins(0, KM, 64)}
+    made = db.publish(spatial.Auto(), over=grid, cells=1, each=1, epsilon=MAP)
+    page = folder / "homes.html"
+    made.to_html(page, title="Where patients live (generated; kilometres)")
     return page
 
 

@@ -38,6 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "query": MEASURED,
     **dict.fromkeys(WORKSHOPS, ASKED),
     "report": ASKED | {"publish"},  # it draws what was released
+    "learn": ASKED | {"publish"},  # noisy grids to learn from
     "buying": ASKED | WORKSHOPS,
     "diagnosed": ASKED | WORKSHOPS,
     "publishing": ASKED | WORKSHOPS | {"buying"},
@@ -56,7 +57,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 
 # Optional package → the modules that own it, and may import it when they are imported.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "matplotlib": ("report",),
+    "matplotlib": ("report", "attack/picture"),
     "pyarrow": ("engines/arrow", "engines/frames"),
     "psycopg": ("engines/postgres", "ledger/postgres"),
     "pyspark": ("engines/spark",),

@@ -3,8 +3,9 @@
 db.publish(publish.Flat(), over={"age": range(0, 110), "ward": ["a", "b"]}, epsilon=1)
 
 It goes the way of every question: read and planned from public facts, charged before anything is read, stored, and free
-when it is asked again. Only the noise is another strategy's. Strategies that need marginals alone get the combinations
-that have rows in place of all cells, so that a domain of fifteen columns is as good as one of two.
+when it is asked again. Only the noise is another strategy's. Strategies that need marginals alone, and filters of
+``publish.sparse``, get the combinations that have rows in place of all cells, so that a domain of fifteen columns, or
+of 2^63 cells, is as good as one of two.
 
 Privacy:
     Claim: publishing costs at most (ε, δ), what it buys first included, whatever one unit has in the tables.
@@ -22,8 +23,9 @@ from typing import Any, overload
 
 from hubbub.buying import buy, recalled, serve_again
 from hubbub.engines.run import Run
-from hubbub.errors import TooHeavy
+from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.ledger import Ask, Ledger
+from hubbub.mechanisms import Nonzeros
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
@@ -41,9 +43,13 @@ from hubbub.publish.published import Published, Receipt
 from hubbub.publish.reading import laid_out
 from hubbub.publish.records import Weighted
 from hubbub.publish.run import measured, placed
+from hubbub.publish.sparse.filters import Filtered
+from hubbub.publish.sparse.keys import Keys
+from hubbub.publish.sparse.release import SparseRelease
 from hubbub.publish.strategy import Strategy
 from hubbub.publish.tables import Tables, by_marginals, check_size, released
-from hubbub.query.bought import lacking, shares
+from hubbub.query.bought import shares
+from hubbub.query.lacking import lacking
 from hubbub.query.ops import Aggregate
 from hubbub.query.scope import Catalogue
 
@@ -66,7 +72,7 @@ class Desk:
     combinations: Callable[[Aggregate], Callable[[], Any]]
     """What has rows (``places`` and ``counts``), where there are too many cells to list."""
 
-    def publish(self, wish: Wish, *, key: str | None) -> Published | Tables:
+    def publish(self, wish: Wish, *, key: str | None) -> Published | Tables | SparseRelease:
         """Pay, count, add noise, store, and give what is stored."""
         made = self._planned(wish, buys=True)
         layout = made.layout
@@ -105,21 +111,25 @@ class Desk:
                 failure_units=cost.failure,
             ),
         )
-        return released(published)
+        return SparseRelease.of(published) if is_sparse(strategy) else released(published)
 
-    def _counting(self, made: Offer) -> Callable[[], Array | Weighted]:
+    def _counting(self, made: Offer) -> Callable[[], Array | Weighted | Nonzeros]:
         """What counts the rows when it is called, as the strategy needs them."""
         layout, aggregate = made.layout, made.planned.aggregate
-        if not by_marginals(made.strategy):
+        if not by_combinations(made.strategy):
             run = self.array(aggregate)
             return lambda: layout.cells(run())
         there = self.combinations(aggregate)
 
-        def count() -> Weighted:
+        def weighted() -> Weighted:
             found = there()
             return layout.weighted(found.places, found.counts)
 
-        return count
+        def sparse() -> Nonzeros:
+            found, keys = there(), Keys.over(layout.domain)
+            return Nonzeros.of(keys.packed(layout.places(found.places)), found.counts, size=keys.size)
+
+        return sparse if is_sparse(made.strategy) else weighted
 
     def prospect(self, wish: Wish) -> Prospect:
         """What it would cost and how far it would be off. Nothing private is read."""
@@ -141,13 +151,17 @@ class Desk:
         """The plan; limits that nobody declared are bought first, with a share of the price, or told."""
         policy = offer.limited(self.policy, wish)
         domain = wish.over if isinstance(wish.over, Domain) else Domain.of(wish.over)
-        if domain.size > MOST_CELLS and not by_marginals(wish.strategy):
+        if domain.size > MOST_CELLS and not by_combinations(wish.strategy):
             raise TooHeavy(
                 f"There would be {domain.size:,} cells; at most {MOST_CELLS:,} are published at once. Marginals of so "
-                "many can be: publish.Marginals(ways=2)."
+                "many can be, publish.Marginals(ways=2), and the large ones among them: publish.sparse."
             )
+        if is_sparse(wish.strategy):
+            Keys.over(domain)  # at most 2^63
         check_size(placed(wish.strategy, domain), domain)
         layout = laid_out(domain, offer.table_of(self.policy, wish.table), wish.where, self.catalogue)
+        if layout.padded != domain.size and not by_combinations(wish.strategy):
+            raise NotAllowed("Words of several lengths are for publish.sparse. Give words of one length, or list them.")
         price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
         wanted = lacking(layout.question, policy)
         known = recalled(wanted, self.policy, self.ledger)
@@ -164,6 +178,16 @@ class Desk:
                 each, self.policy, rest=rest, ledger=self.ledger, principal=self.principal, prepare=self.prepare
             )
         return offer.offered(wish, layout, policy, known, price=price, rest=rest)
+
+
+def is_sparse(strategy: Strategy) -> bool:
+    """Whether it shows some cells of a domain that nobody lists."""
+    return isinstance(strategy, Filtered)
+
+
+def by_combinations(strategy: Strategy) -> bool:
+    """Whether it is handed what has rows, in place of all cells."""
+    return by_marginals(strategy) or is_sparse(strategy)
 
 
 class Publishing:
@@ -205,6 +229,22 @@ class Publishing:
     ) -> CubeRelease: ...
 
     @overload
+    def publish(  # type: ignore[overload-overlap]
+        self,
+        strategy: Filtered,
+        *,
+        over: Over,
+        epsilon: Real,
+        delta: Real | None = None,
+        table: str | None = None,
+        where: str | None = None,
+        cells: int | None = None,
+        each: int | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> SparseRelease: ...
+
+    @overload
     def publish(
         self,
         strategy: Strategy,
@@ -233,7 +273,7 @@ class Publishing:
         each: int | None = None,
         rows: int | None = None,
         key: str | None = None,
-    ) -> Published | Tables:
+    ) -> Published | Tables | SparseRelease:
         """The number of rows in every cell, with the noise of a strategy: paid once, and asked as often as you like.
 
         ``over`` names columns, or expressions, with the values that have a cell: a range, a list, or
@@ -248,6 +288,11 @@ class Publishing:
             release.marginal("age", "ward").values    # a table with the standard deviation of every cell
             release.table("ward", "outcome")          # the same as rows with intervals
             db.explain_publish(publish.Marginals(ways=3), over=fifteen_columns, rows=4, epsilon=1)  # free
+
+        With a filter of ``publish.sparse`` there may be 2^63 cells, of which the large ones are shown::
+
+            release = db.publish(sparse.Threshold(expected_false=10), over={"code": range(1 << 40)}, rows=4, epsilon=1)
+            release.to_table(), release.cell({"code": 77})
         """
         said = {"table": table, "where": where, "cells": cells, "each": each, "rows": rows}
         wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]

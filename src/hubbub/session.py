@@ -30,7 +30,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publishing import Desk, Publishing
 from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
-from hubbub.query.bought import Wanted, informed, lacking, shares
+from hubbub.query.bought import Wanted, informed, shares
 from hubbub.query.combine import CONFIDENCE
 from hubbub.query.diagnose import diagnostics
 from hubbub.query.diagnosis import Diagnosis
@@ -38,6 +38,7 @@ from hubbub.query.explain import Explanation
 from hubbub.query.expression import Column, Expression
 from hubbub.query.frame import Asking, Frame
 from hubbub.query.keys import MOST_VALUES
+from hubbub.query.lacking import lacking
 from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan
 from hubbub.query.options import agreed, limited, taken_out
 from hubbub.query.plan import Plan, plan, together

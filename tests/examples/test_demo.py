@@ -16,9 +16,12 @@ def test_the_demo_asks_answers_refuses_and_reports(tmp_path: Path, capsys: pytes
     assert "charges before 5, after 5" in shown
     for code in ("[not-allowed]", "[missing-keys]"):
         assert code in shown
-    assert "chain and balances verified; 6 charges" in shown
+    assert "chain and balances verified; 7 charges" in shown
     assert "Published once" in shown
     assert (tmp_path / "hospital" / "publish.html").read_text(encoding="utf-8").count("<svg") == 2
+    homes = (tmp_path / "hospital" / "homes.html").read_text(encoding="utf-8")
+    assert "homes.html" in shown
+    assert "Where patients live" in homes
     report = (tmp_path / "hospital" / "report.html").read_text(encoding="utf-8")
     assert report.count("<h2>") == len(demo.QUESTIONS)
     assert report.count("<table>") == len(demo.QUESTIONS)

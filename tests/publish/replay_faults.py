@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.mechanisms import Nonzeros
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.domain import Bins
@@ -28,7 +29,7 @@ def out_of_order(seen: Seen) -> list[str]:
 def differing(one: Seen, other: Seen, *, same: bool, imposed: bool) -> list[str]:
     """What a neighbour shows that it must not; ``imposed``: it was published with the other's Secrets."""
     names = ["outcome", "public", "charged", "reads"]
-    chosen = any(type(each.mechanism).__name__ == "Resolution" for each in one.opened)
+    chosen = any(type(each.mechanism).__name__.startswith(("Resolution", "Sparse")) for each in one.opened)
     names += ["draws"] if imposed or not chosen else []
     names += ["stored"] if imposed or same else []
     found = [
@@ -43,7 +44,7 @@ def differing(one: Seen, other: Seen, *, same: bool, imposed: bool) -> list[str]
             found.append(f"value {place} was calibrated differently")
         else:
             found += [f"value {place}: {fault}" for fault in too_far(a, b)]
-            if same and not np.array_equal(a.value, b.value):
+            if same and not np.array_equal(*listed(a.value, b.value)):
                 found.append(f"value {place} moved, and no unit's rows did")
     if one.prepared is not None and other.prepared is not None:
         found += beyond(one, other)
@@ -52,17 +53,18 @@ def differing(one: Seen, other: Seen, *, same: bool, imposed: bool) -> list[str]
 
 def too_far(a: Opened, b: Opened) -> list[str]:
     """Where an exact value has moved further than its facts say, or its mechanism was made for."""
-    x, y = (np.asarray(each.value).astype(object).reshape(-1) for each in (a, b))
+    x, y = (one.astype(object).reshape(-1) for one in listed(a.value, b.value))
     if x.shape != y.shape:
         return [f"{len(x)} and {len(y)} numbers"]
     step = [int(one) for one in x - y]
     gone, come = sum(one for one in step if one > 0), -sum(one for one in step if one < 0)
     rows = max(gone, come) if a.facts.neighbors is Neighbors.REPLACE_ONE else gone + come
-    moved = {Norm.L1: gone + come, Norm.L2: sum(one * one for one in step), Norm.ROWS: rows}
+    most_moved = max(map(abs, step), default=0)
+    moved = {Norm.L1: gone + come, Norm.L2: sum(one * one for one in step), Norm.ROWS: rows, Norm.SCORE: most_moved}
     proven, needs = a.facts.sensitivity, a.mechanism.needs
     known = [
         (proven.l0, sum(one != 0 for one in step), "numbers"),
-        (proven.linf, max(map(abs, step), default=0), "steps of one number"),
+        (proven.linf, most_moved, "steps of one number"),
         (proven.l1, moved[Norm.L1], "in L1"),
         (proven.l2_squared, moved[Norm.L2], "squared in L2"),
         (proven.rows, moved[Norm.ROWS], "rows"),
@@ -71,6 +73,16 @@ def too_far(a: Opened, b: Opened) -> list[str]:
     if needs.norm not in moved or moved[needs.norm] > needs.sensitivity:
         found.append(f"it moved by {moved.get(needs.norm)} in {needs.norm}: noise was made for {needs.sensitivity}")
     return found
+
+
+def listed(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two exact values as arrays; of cells that nobody lists, those that are not empty in one of them."""
+    if not isinstance(x, Nonzeros) or not isinstance(y, Nonzeros):
+        return np.asarray(x), np.asarray(y)
+    places = np.union1d(x.places, y.places)
+    known = (dict(zip(one.places.tolist(), one.counts.tolist(), strict=True)) for one in (x, y))
+    first, second = (np.array([one.get(place, 0) for place in places.tolist()], dtype=np.int64) for one in known)
+    return first, second
 
 
 def beyond(one: Seen, other: Seen) -> list[str]:
@@ -99,7 +111,7 @@ def placed(value: Any, labels: Sequence[Any]) -> int | None:
         if math.isnan(value) or not low <= value < high:
             return None
         return min(math.floor((float(value) - low) / float(labels.width)), len(labels) - 1)
-    return list(labels).index(value) if value in labels else None
+    return labels.index(value) if value in labels else None
 
 
 def misunderstood(one: Case, seen: Seen) -> tuple[list[str], bool]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from hubbub import publish, publishing
 from hubbub.errors import HubbubError
+from hubbub.mechanisms import Nonzeros
 from hubbub.meter import Meter
 from hubbub.policy.tables import Limits
 from hubbub.publish import offer
@@ -205,7 +206,7 @@ def watched(seen: Seen, given: Sequence[Opened] | None) -> Iterator[None]:
         return own if given is None or place >= len(given) else given[place].value
 
     def measured(prepared: Any, cells: Any, **rest: Any) -> Any:
-        seen.prepared, seen.cells, seen.counts = prepared, cells, not_empty(cells)
+        seen.prepared, seen.cells, seen.counts = prepared, cells, not_empty(cells, prepared.shape)
         return real_measured(prepared, cells, **rest)
 
     def written(*args: Any) -> str:
@@ -255,11 +256,24 @@ def published(
     return seen
 
 
-def not_empty(cells: Any) -> Counter[tuple[int, ...]]:
+def not_empty(cells: Any, shape: tuple[int, ...] = ()) -> Counter[tuple[int, ...]]:
     """The cells that have rows, by their places; a place that is told twice counts twice."""
+    if isinstance(cells, Nonzeros):
+        told = zip(cells.places.tolist(), cells.counts.tolist(), strict=True)
+        return Counter({unpacked(code, shape): many for code, many in told})
     if not isinstance(cells, Weighted):
         return Counter({tuple(map(int, place)): int(cells[tuple(place)]) for place in np.argwhere(cells)})
     found: Counter[tuple[int, ...]] = Counter()
     for *place, many in zip(*cells._columns, cells._counts, strict=True):
         found[tuple(map(int, place))] += int(many)
     return found
+
+
+def unpacked(code: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The places of a code, the last axis changing fastest, in plain Python."""
+    places = []
+    for length in reversed(shape):
+        code, place = divmod(code, length)
+        places.append(place)
+    assert code == 0, "a code beyond the domain"
+    return tuple(reversed(places))

@@ -177,7 +177,8 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_read() -> None:
         SparseThreshold(epsilon=Fraction(1), size=4, threshold=0)
     with pytest.raises(ParameterError):
         SparseSample(epsilon=Fraction(1), size=4, level=3)
-    for wrong in ({}, {"at": 1, "expected_false": 1}):
+    wrongs: tuple[dict[str, Any], ...] = ({}, {"at": 1, "expected_false": 1})
+    for wrong in wrongs:
         with pytest.raises(ParameterError):
             sparse.Threshold(**wrong)
     for places, counts in (([4], [1]), ([-1], [1]), ([1, 2], [1])):

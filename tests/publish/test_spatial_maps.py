@@ -33,7 +33,9 @@ LOOKING: list[Strategy] = [
     spatial.UniformGrid(side=4),
     spatial.AdaptiveGrid(),
     spatial.KdTree(height=2),
+    spatial.KdTree(),
     spatial.Hybrid(kd=1, quad=2),
+    spatial.Hybrid(),
     spatial.Auto(top=1),
 ]
 EPSILON = Fraction(1)
@@ -245,13 +247,13 @@ def test_a_release_is_kept_and_read_again(strategy: Strategy, tmp_path: Path) ->
 def test_sides_follow_from_the_noisy_number_of_rows() -> None:
     cells = np.full((64, 64), 10)
     found = publish.run(cells, spatial.UniformGrid(counting=Fraction(1, 2)), epsilon=Fraction(1, 2))
-    # √(40,960 · 0.5 · 0.5 / 10) is 32, and there is one more: blocks of 2 cells
-    assert groups_of(found) == [1, 32 * 32]
+    # √(40,960 · 0.5 · 0.5 / 5) is 45.3
+    assert groups_of(found) == [1, 46 * 46]
     several = Contribution(total=16)
     found = publish.run(
         cells, spatial.UniformGrid(counting=Fraction(1, 2)), epsilon=Fraction(1, 2), contribution=several
     )
-    assert groups_of(found) == [1, 8 * 8]
+    assert groups_of(found) == [1, 12 * 12]
     found = publish.run(cells * 0, spatial.UniformGrid(), epsilon=1)
     assert groups_of(found) == [1, 1]
 
@@ -263,7 +265,7 @@ def test_an_adaptive_grid_is_fine_where_rows_are() -> None:
     found = publish.run(cells, spatial.AdaptiveGrid(counting=Fraction(1, 100)), epsilon=1)
     fine = stages_of(found)[-1].labels
     assert len(np.unique(fine[:6, :6])) == 36
-    assert len(np.unique(fine[12:18, 12:18])) == 1
+    assert len(np.unique(fine[14:21, 14:21])) == 1
 
 
 @pytest.mark.usefixtures("silent")
@@ -276,6 +278,34 @@ def test_kd_leaves_hold_about_as_many_rows_each() -> None:
     corner = np.zeros((16, 16), dtype=np.int64)
     corner[0, 0] = 100
     assert publish.run(corner, spatial.Hybrid(kd=1, quad=3), epsilon=1).cells[0, 0] > 20
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(("rows", "height"), [(0, 1), (100, 2), (1_200, 4), (10**9, 5)])
+def test_levels_follow_from_the_noisy_number_of_rows(rows: int, height: int) -> None:
+    """log₄ of a quarter of the rows at ε = 1, between one level and cells."""
+    cells = np.zeros((32, 32), dtype=np.int64)
+    cells[:, 7] = rows // 32
+    found = publish.run(cells, spatial.KdTree(), epsilon=1)
+    steps, _ = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    assert len(steps) == 1 + 2 * height + height + 1
+    found = publish.run(cells, spatial.Hybrid(kd=1), epsilon=1)
+    steps, _ = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    assert len(steps) == 1 + 2 + height + 1
+    named = publish.run(cells, spatial.Hybrid(kd=1, quad=2), epsilon=1)
+    assert groups_of(named)[0] == 1
+    assert len(staged(named.prepared).mechanism.parsed(named.noisy[0])[0]) == 2 + 4
+
+
+@pytest.mark.usefixtures("silent")
+def test_auto_tells_full_edges_from_empty_land() -> None:
+    """Rows along two edges only: the cuts part them from what lies within, which is then one block without rows."""
+    cells = np.zeros((64, 64), dtype=np.int64)
+    cells[0, :], cells[:, 0] = 30, 30
+    found = publish.run(cells, spatial.Auto(top=0), epsilon=1)
+    steps, told = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    assert [one.tolist() for one, step in zip(told, steps, strict=True) if isinstance(step, Cuts)] == [[1], [1, 1]]
+    assert np.allclose(found.cells[1:, 1:], 0, atol=1e-9)
 
 
 @pytest.mark.usefixtures("silent")
@@ -330,7 +360,7 @@ def test_leaves_alone_where_least_squares_is_not_wanted() -> None:
     "wrong",
     [
         lambda: spatial.KdTree(height=0),
-        lambda: spatial.Hybrid(quad=9),
+        lambda: spatial.Hybrid(quad=10),
         lambda: spatial.UniformGrid(side=0),
         lambda: spatial.QuadTree(shares="other"),  # type: ignore[arg-type]
         lambda: spatial.QuadTree(least=0),
@@ -348,4 +378,4 @@ def test_steps_are_of_the_kinds_that_are_proven() -> None:
     made = spatial.Hybrid().prepare((16, 16), Terms.at(1)).mechanism
     assert {type(step) for step in made.parsed(made.draw(a_map()))[0]} == {Cuts, Sums}
     made = spatial.Auto().prepare((16, 16), Terms.at(1)).mechanism
-    assert {type(step) for step in made.parsed(made.draw(a_map()))[0]} == {Splits, Sums}
+    assert {type(step) for step in made.parsed(made.draw(a_map()))[0]} == {Cuts, Splits, Sums}

@@ -15,9 +15,9 @@ from hubbub.errors import MayOverflow, NotAllowed, QueryError
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.query import clauses
-from hubbub.query.bought import lacking
 from hubbub.query.clauses import Said
 from hubbub.query.combine import combined
+from hubbub.query.lacking import lacking
 from hubbub.query.ops import Measure
 from hubbub.query.plan import plan
 from hubbub.query.sql import question

@@ -12,7 +12,7 @@ from tests.query.asking import read
 def values(key: str, where: str) -> tuple[object, ...]:
     (group,) = read(f"select {key} as k, count(distinct patient_id) from stays where {where} group by k").groups
     assert not group.private
-    return group.values
+    return tuple(group.values)
 
 
 def days(first: str, last: str) -> tuple[date, ...]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hubbub.engines import codes, distinct, histogram, keyed, together
+from hubbub.engines import codes, distinct, histogram, keyed, together, uncut
 from hubbub.engines.limit import CODE, FULL, KEPT, PLACE, RANK, full, ranked
 from hubbub.engines.listed import listed
 from hubbub.engines.lower import lower
@@ -54,7 +54,8 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     """The tallies of all groups that have rows: a code and sums as text, in no order.
 
     ``wide`` lets there be any number of groups, of which nobody makes a list: their codes are those of ``codes``, and
-    a unit's groups are chosen as where nobody listed the keys.
+    a unit's groups are chosen as where nobody listed the keys; and if rows are only counted, as in cells that are
+    published, those of units that no limit cuts are not ranked. (A small question would be longer to plan by that.)
 
     Two secret numbers key the hash that chooses the groups of a unit. They can be chosen among rows or among sums for
     each unit and group: the same groups. The first is faster where a unit has few rows in a group, since fewer are
@@ -62,16 +63,25 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     many. What the tallies allow one unit decides, which is public. Different values and histograms look at the rows
     themselves, and so at the rows in the groups that were chosen.
     """
-    keys = tuple(listed(index, group) for index, group in enumerate(op.groups) if not group.private)
+    keys = tuple(
+        listed(index, group)
+        for index, group in enumerate(op.groups)
+        if not group.private and not codes.is_counted(group)
+    )
     private = keyed.is_private(op)
+    if private and any(map(codes.is_counted, op.groups)):
+        raise ParameterError("groups", "listed, or private: none that are counted beside private ones", op.groups)
     many = not private and codes.is_wide(op.groups)
     cells = math.prod(len(group.values) for group in op.groups)
     lowering = Lowering(tables, origins)
     if many and not wide:
         raise CapacityError(f"There are {cells:,} groups, and {codes.PACKED:,} are too many. Ask for fewer.")
-    coded = _coded(op, lowering, keys)
+    every = coded = _coded(op, lowering, keys)
     choose = keyed.chosen if private or many else _chosen
     choosing = (private or op.most_groups < cells) and not op.single
+    least = uncut.least_limit(op) if wide and (choosing or op.together is not None) else 0
+    if least:
+        coded = uncut.crowded()
     several, summed = _looked_at_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
     few, placed = 0 < rows_for_a_pair(op) <= FEW and not _paired(op.input), False
     if several:
@@ -103,7 +113,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     else:
         source = within(pairs if summed or op.groups else Sql("SELECT 1"))  # without sums, one row would be many
         whole = select(source, code, *totals, by=[name(CODE)] if op.groups else ())
-        made = Statement(whole, keys, secrets=secrets)
+        made = Statement(uncut.added(every, least, whole) if least else whole, keys, secrets=secrets)
     first = [(KEPT, kept), *([] if op.single else [(FULL, _full(op, placed=choosing))])] if several else []
     for called, query in reversed([*first, *several.items()]):
         made = replace(made, sql=with_once(query, called, select(within(Sql(made.sql)), STAR)))
@@ -137,11 +147,17 @@ def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
     shown += [alias(lower(one.argument, names), f"b{index}") for index, one in enumerate(op.histograms)]
     source = within(select(within(rows), name(UNIT), *shown))
     places: list[Sql] = []
-    public = [(index, group) for index, group in enumerate(op.groups) if not group.private]
-    for one, (index, _) in zip(keys, public, strict=True):
-        same = "IS NOT DISTINCT FROM" if None in one.values else "="
-        source = joined(source, name(one.table), [infix(same, name(f"g{index}"), name("value", of=one.table))])
-        places.append(name("place", of=one.table))
+    known, within_ranges = iter(keys), list[Sql]()
+    for index, group in enumerate(op.groups):
+        if codes.is_counted(group):
+            place, inside = codes.counted(group, name(f"g{index}"))
+            places.append(place)
+            within_ranges += inside
+        elif not group.private:
+            one = next(known)
+            same = "IS NOT DISTINCT FROM" if None in one.values else "="
+            source = joined(source, name(one.table), [infix(same, name(f"g{index}"), name("value", of=one.table))])
+            places.append(name("place", of=one.table))
     shown = [name(UNIT)]
     if op.groups:
         shown.append(alias(keyed.code(op) if keyed.is_private(op) else codes.code(op.groups, places), CODE))
@@ -150,7 +166,7 @@ def _coded(op: Aggregate, lowering: Lowering, keys: Sequence[Keys]) -> Sql:
             shown.append(alias(_needed(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))
     for index, wanted in enumerate(op.histograms):
         shown.append(alias(steps(wanted, name(f"b{index}"), wanted.argument.kind), histogram.column(index)))
-    return select(source, *shown)
+    return select(source, *shown, where=within_ranges)
 
 
 def _needed(tally: Tally, value: Sql, kind: Kind) -> Sql:

@@ -1,18 +1,46 @@
 """The code of a combination of public groups: one whole number, or several where one of 63 bits cannot tell all apart.
 
 Codes are equal exactly where all places are: never a hash of them, so that no unit can decide about another's groups.
+
+Privacy:
+    Claim: rows of different combinations have different codes, and every code is below 2^63.
+    Proof: the places of one number lie in [0, n_1), …, [0, n_k) with Π n_i < 2^63 (``runs``): listed groups by their
+        tables, counted ones since rows beyond the range are left out (``counted``). ((p_1 · n_2 + p_2) · n_3 + p_3) …
+        is then a number in mixed radix: it is at most Π n_i − 1 at every step, so nothing wraps, and dividing by n_k,
+        n_(k−1), … gives the places back. Combinations that one number cannot hold are a struct of several.
+    Needs: whether a row is beyond a range depends on that row alone.
+    Ref: SOUNDNESS 6.
 """
 
 import math
 from collections.abc import Sequence
 
-from hubbub.engines.words import Sql, constant, infix, name, struct
-from hubbub.policy.kinds import Type, of
+from hubbub.engines.words import Sql, constant, infix, name, struct, try_cast
+from hubbub.errors import ParameterError
+from hubbub.policy.kinds import Kind, Type, of
 from hubbub.query.ops import Group
 
 PACKED = 1 << 31
 """Codes below this are put into one number with half of a hash."""
 _MOST = 1 << 63
+
+
+def is_counted(group: Group) -> bool:
+    """Whether its values are places that nobody lists: a range from 0 on."""
+    return isinstance(group.values, range)
+
+
+def counted(group: Group, value: Sql) -> tuple[Sql, list[Sql]]:
+    """The place of a row in such a group, and the conditions under which it has one; a missing value has none."""
+    values = group.values
+    if not isinstance(values, range) or (values.start, values.step) != (0, 1) or group.type is not Type.INTEGER:
+        raise ParameterError(f"values of {group.name}", "places from 0 on, of a whole number", values)
+    kind: Kind = group.expression.kind
+    ends = [
+        infix(">=", value, constant(0, of(Type.INTEGER))),
+        infix("<", value, constant(values.stop, of(Type.INTEGER))),
+    ]
+    return (try_cast(value, "BIGINT") if kind.wide else value), ends
 
 
 def is_wide(groups: Sequence[Group]) -> bool:

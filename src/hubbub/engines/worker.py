@@ -227,8 +227,8 @@ _WARM = (
     "hash(xor(hash(u, CAST($3 AS UBIGINT)), CAST(p AS UBIGINT))) NULLS LAST, p NULLS LAST) AS r FROM (SELECT u, k.p, "
     "TRY_CAST(((CASE WHEN x < CAST('0.0' AS DOUBLE) THEN CAST('0.0' AS DOUBLE) ELSE x END) * CAST('16.0' AS DOUBLE)) "
     "AS BIGINT) AS s FROM (SELECT * FROM (SELECT i // 9 AS u, TRY_CAST(i % 5 AS VARCHAR) AS c, CASE WHEN "
-    "isfinite(TRY_CAST(i AS DOUBLE)) THEN TRY_CAST(i AS DOUBLE) END AS x FROM range(20000) AS t(i)) WHERE u IS NOT NULL) "
-    "INNER JOIN k ON c = k.v)) WHERE r <= 3) GROUP BY u, p) GROUP BY p"
+    "isfinite(TRY_CAST(i AS DOUBLE)) THEN TRY_CAST(i AS DOUBLE) END AS x FROM range(20000) AS t(i)) WHERE u IS NOT "
+    "NULL) INNER JOIN k ON c = k.v)) WHERE r <= 3) GROUP BY u, p) GROUP BY p"
 )
 """What questions are made of, on numbers: what the engine does for the first time, and memory that it touches for the
 first time, is done with before one is asked."""

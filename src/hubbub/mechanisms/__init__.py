@@ -7,6 +7,7 @@ from hubbub.mechanisms.grouped import PerGroup
 from hubbub.mechanisms.interval import IntervalExponential
 from hubbub.mechanisms.keys import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold, select_keys
 from hubbub.mechanisms.laplace import Geometric, TruncatedGeometric
+from hubbub.mechanisms.objective import ObjectivePerturbation
 from hubbub.mechanisms.price import Price
 from hubbub.mechanisms.propose import ProposedQuantile, ProposeTestRelease, StableMode
 from hubbub.mechanisms.quantile import Quantile
@@ -38,6 +39,7 @@ __all__ = [
     "Needs",
     "NoisyMax",
     "Nonzeros",
+    "ObjectivePerturbation",
     "OptimalKeys",
     "PerGroup",
     "PermuteAndFlip",

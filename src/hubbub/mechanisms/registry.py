@@ -19,6 +19,7 @@ from hubbub.mechanisms.reals import GridGaussian, Laplace
 from hubbub.mechanisms.registry_blocks import BLOCKS
 from hubbub.mechanisms.registry_distance import SPECIMENS as AT_A_DISTANCE
 from hubbub.mechanisms.registry_grouped import SPECIMENS as GROUPED
+from hubbub.mechanisms.registry_objective import OBJECTIVE
 from hubbub.mechanisms.registry_resolution import RESOLUTION
 from hubbub.mechanisms.registry_scattered import SCATTERED
 from hubbub.mechanisms.registry_sparse import sparse
@@ -278,4 +279,5 @@ SPECIMENS: tuple[Specimen, ...] = (
     *RESOLUTION,
     *SPATIAL,
     *SCATTERED,
+    *OBJECTIVE,
 )

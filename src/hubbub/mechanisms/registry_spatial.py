@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.mechanisms.base import Array
 from hubbub.mechanisms.registry_specimen import TWIN, Specimen
-from hubbub.mechanisms.splits import Cuts, Splits
+from hubbub.mechanisms.splits import Cuts, Rule, Splits
 from hubbub.mechanisms.staged import GRAIN, Staged, Step, Sums
 
 
@@ -19,10 +19,11 @@ class CutOnly:
     """One row of four cells, cut once."""
 
     shape: tuple[int, ...] = (1, 4)
+    rule: Rule = Rule.MEDIAN
 
     def step(self, told: Sequence[Array]) -> Step | None:
         region = np.array([[0, 1, 0, self.shape[1], 1]])
-        return None if told else Cuts(shape=self.shape, regions=region, weight=GRAIN)
+        return None if told else Cuts(shape=self.shape, regions=region, weight=GRAIN, rule=self.rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,15 @@ SPATIAL: tuple[Specimen, ...] = (
         mechanism=Staged(epsilon=_ONE, plan=CutOnly()),
         pair=(((0, 9, 0, 0),), ((0, 9, 0, 1),)),
         twin=Staged(epsilon=Fraction(8, 5), plan=CutOnly()),
+        outputs=((1,), (2,), (3,)),
+        cell=_key,
+        loose=True,
+    ),
+    Specimen(
+        name="private contrast",
+        mechanism=Staged(epsilon=_ONE, plan=CutOnly(rule=Rule.CONTRAST)),
+        pair=(((0, 12, 1, 5),), ((1, 12, 1, 5),)),
+        twin=Staged(epsilon=Fraction(2), plan=CutOnly(rule=Rule.CONTRAST)),
         outputs=((1,), (2,), (3,)),
         cell=_key,
         loose=True,

@@ -1,21 +1,31 @@
-"""Steps that choose where to look closer: cuts at private medians, and quadrants that are worth splitting."""
+"""Steps that choose where to look closer: cuts at private places, and quadrants that are worth splitting."""
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
 
 from hubbub import noise
 from hubbub.mechanisms.base import Array
-from hubbub.mechanisms.quads import Quads
+from hubbub.mechanisms.quads import Forest, Quads
 from hubbub.mechanisms.staged import Tariff
 from hubbub.noise import laws
 
 
+class Rule(StrEnum):
+    """What makes a place good to cut at."""
+
+    MEDIAN = "median"
+    """As many rows on either side."""
+    CONTRAST = "contrast"
+    """A side that is much denser than the other: empty land is told from a town, a full edge from what is within."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cuts:
-    """Where to cut each of some disjoint rectangles in two, near the median of its rows, by the exponential mechanism.
+    """Where to cut each of some disjoint rectangles in two, by the exponential mechanism.
 
     ``regions`` has a row for each: first and last + 1 along the first axis, the same along the second, and the axis to
     cut. An answer is a place where the second half begins. A rectangle that is one cell wide is not looked at: its
@@ -23,17 +33,20 @@ class Cuts:
 
     Privacy:
         Claim: a row loses at most ``weight`` (``Step``).
-        Proof: a place is scored by -|2·L - T|, where L of the rectangle's T rows lie before it. A row in the rectangle
-            moves each score by 1, one elsewhere by none. With weights exp(rate · score) at rate of_a_row(weight)/2, a
-            row changes ln P(place) by at most 2·rate: rate for the place itself, and rate for the sum of all weights.
-            Rectangles choose independently, so that rows of a unit add up.
+        Proof: let L of the rectangle's T rows lie before the u-th of its n lines. Such a place is scored by -|2·L - T|
+            for medians, which a row in the rectangle moves by 1; and by |n·L - u·T| for contrasts, which a row moves by
+            n - u or u, so by at most n - 1. Rows elsewhere move none. If D is that most, then with weights
+            exp(rate · score) at rate of_a_row(weight)/2D a row changes ln P(place) by at most 2·D·rate: D·rate for the
+            place itself, and as much for the sum of all weights. Rectangles choose independently, so that rows of a
+            unit add up.
         Needs: noise.choice draws exactly; rectangles that do not overlap, which ``charges`` makes sure of.
-        Ref: McSherry, Talwar 2007; Cormode, Procopiuc, Srivastava, Shen, Yu 2012.
+        Ref: McSherry, Talwar 2007; Cormode, Procopiuc, Srivastava, Shen, Yu 2012 for medians.
     """
 
     shape: tuple[int, ...]
     regions: Array
     weight: int
+    rule: Rule = Rule.MEDIAN
 
     @property
     def charges(self) -> Array:
@@ -47,18 +60,17 @@ class Cuts:
         return self.repeat(cells, price, 1)[0]
 
     def repeat(self, cells: Array, price: Tariff, times: int) -> list[Array]:
-        rate = price.of_a_row(self.weight) / 2
         found = np.empty((times, len(self.regions)), dtype=np.int64)
         for place, region in enumerate(self.regions):
-            levels = _levels(cells, region)
+            levels, rate = self._levels(cells, region), self._rate(region, price)
             first = int(region[2 * region[4]])
             found[:, place] = first + 1 + noise.choice(levels=levels, rate=rate, size=times) if len(levels) else first
         return list(found)
 
     def log_mass(self, cells: Array, answer: Array, price: Tariff) -> float:
-        rate, total = float(price.of_a_row(self.weight) / 2), 0.0
+        total = 0.0
         for region, place in zip(self.regions, answer, strict=True):
-            levels = _levels(cells, region).astype(float)
+            levels, rate = self._levels(cells, region).astype(float), float(self._rate(region, price))
             at = int(place) - int(region[2 * region[4]]) - 1
             if not len(levels) and at == -1:
                 continue
@@ -70,14 +82,23 @@ class Cuts:
     def length(self, rest: Array) -> int:
         return len(self.regions)
 
+    def _rate(self, region: Array, price: Tariff) -> Fraction:
+        """By how much a step of a level makes a place less likely, as a logarithm."""
+        lines = int(region[2 * region[4] + 1] - region[2 * region[4]])
+        return price.of_a_row(self.weight) / (2 if self.rule is Rule.MEDIAN else 2 * max(lines - 1, 1))
 
-def _levels(cells: Array, region: Array) -> Array:
-    """|2·L - T| for each place strictly within."""
-    top, bottom, left, right, axis = (int(one) for one in region)
-    along = cells[top:bottom, left:right].sum(axis=1 - axis)
-    before = np.cumsum(along)
-    levels: Array = np.abs(2 * before[:-1] - before[-1])
-    return levels
+    def _levels(self, cells: Array, region: Array) -> Array:
+        """How far each place strictly within is from the best there could be: a score and a constant."""
+        top, bottom, left, right, axis = (int(one) for one in region)
+        before = np.cumsum(cells[top:bottom, left:right].sum(axis=1 - axis))
+        levels: Array
+        if self.rule is Rule.MEDIAN:
+            levels = np.abs(2 * before[:-1] - before[-1])
+            return levels
+        lines = len(before)
+        wide = before.astype(object) if float(np.abs(before.astype(float)).max()) * lines >= 1 << 60 else before
+        levels = -np.abs(lines * wide[:-1] - np.arange(1, lines).astype(wide.dtype) * wide[-1])
+        return levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,14 +128,16 @@ class Splits:
 
     shape: tuple[int, ...]
     weight: int
+    regions: tuple[tuple[int, int, int, int], ...] = ()
+    """Rectangles that are the roots, as of Forest; the whole, where none is named."""
     top: int = 0
     base: int = 4
     tall: Fraction = Fraction(0)
     """The threshold, in units of λ."""
 
     @property
-    def quads(self) -> Quads:
-        return Quads(self.shape)
+    def quads(self) -> Quads | Forest:
+        return Forest(self.shape, self.regions) if self.regions else Quads(self.shape)
 
     @property
     def depths(self) -> range:
@@ -140,12 +163,12 @@ class Splits:
     def split(self, bits: Array) -> list[Array]:
         """The nodes that are split, depth after depth, from an answer; those above the top are split anyway."""
         quads, found = self.quads, []
-        living = np.arange(math.prod(quads.parts(self.depths.start)))
+        living = np.arange(quads.count(self.depths.start))
         for depth in self.depths:
             own, bits = bits[: len(living)], bits[len(living) :]
             found.append(living[own != 0])
             living = np.flatnonzero(_marked(quads, depth, found[-1])[quads.parents(depth)])
-        above = [np.arange(math.prod(quads.parts(depth))) for depth in range(self.depths.start)]
+        above = [np.arange(quads.count(depth)) for depth in range(self.depths.start)]
         return above + found
 
     def draw(self, cells: Array, price: Tariff) -> Array:
@@ -153,7 +176,7 @@ class Splits:
 
     def repeat(self, cells: Array, price: Tariff, times: int) -> list[Array]:
         quads, scale, threshold = self.quads, self.scale(price), self.threshold(price)
-        living = np.ones((times, math.prod(quads.parts(self.depths.start))), dtype=bool)
+        living = np.ones((times, quads.count(self.depths.start)), dtype=bool)
         bits, owners = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for depth in self.depths:
             answers, nodes = np.nonzero(living)
@@ -171,7 +194,7 @@ class Splits:
     def log_mass(self, cells: Array, answer: Array, price: Tariff) -> float:
         quads, total, left = self.quads, 0.0, answer
         scale, threshold = self.scale(price), self.threshold(price)
-        living = np.arange(math.prod(quads.parts(self.depths.start)))
+        living = np.arange(quads.count(self.depths.start))
         for depth in self.depths:
             own, left = left[: len(living)], left[len(living) :]
             if not np.isin(own, (0, 1)).all():
@@ -183,7 +206,7 @@ class Splits:
 
     def length(self, rest: Array) -> int:
         quads, used = self.quads, 0
-        living = np.arange(math.prod(quads.parts(self.depths.start)))
+        living = np.arange(quads.count(self.depths.start))
         for depth in self.depths:
             own = rest[used : used + len(living)]
             used += len(living)
@@ -193,15 +216,15 @@ class Splits:
         return used
 
     def _biased(self, cells: Array, depth: int, price: Tariff) -> Array:
-        counts = np.zeros(math.prod(self.quads.parts(depth)), dtype=cells.dtype)
+        counts = np.zeros(self.quads.count(depth), dtype=cells.dtype)
         np.add.at(counts, self.quads.labels(depth), np.maximum(cells, 0))
         decay, threshold = self.decay(price), self.threshold(price)
         found: Array = np.maximum(counts - (depth - self.depths.start) * decay, threshold - decay)
         return found
 
 
-def _marked(quads: Quads, depth: int, nodes: Array) -> Array:
-    marks = np.zeros(math.prod(quads.parts(depth)), dtype=bool)
+def _marked(quads: Quads | Forest, depth: int, nodes: Array) -> Array:
+    marks = np.zeros(quads.count(depth), dtype=bool)
     marks[nodes] = True
     return marks
 

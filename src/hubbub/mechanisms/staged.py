@@ -15,6 +15,7 @@ import numpy as np
 
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
+from hubbub.mechanisms.integers import as_integers
 from hubbub.mechanisms.laplace import Geometric
 from hubbub.parameters import positive, whole
 from hubbub.privacy.event import PureEvent
@@ -161,16 +162,16 @@ class Staged:
 
     def parsed(self, output: Any) -> tuple[list[Step], list[Array]]:
         """An answer as the steps that gave it and the numbers of each."""
-        rest, told, found = np.asarray(output), list[Array](), []
+        rest, told, found = _numbers(output), list[Array](), []
         for step in self.steps(told):
             length = step.length(rest)
             if length > len(rest):
-                raise ParameterError("noisy numbers", "as many as the plan asks for", len(np.asarray(output)))
+                raise ParameterError("noisy numbers", "as many as the plan asks for", len(output))
             found.append(step)
             told.append(rest[:length])
             rest = rest[length:]
         if len(rest):
-            raise ParameterError("noisy numbers", "as many as the plan asks for", len(np.asarray(output)))
+            raise ParameterError("noisy numbers", "as many as the plan asks for", len(output))
         return found, told
 
     def log_mass(self, value: Array, output: Any) -> float:
@@ -190,6 +191,13 @@ class Staged:
             raise ParameterError("value", f"whole numbers of shape {self.plan.shape}", f"{cells.dtype} {cells.shape}")
         wide = cells.dtype == object or float(np.abs(cells.astype(float)).sum()) >= 1 << 60
         return cells.reshape(self.plan.shape).astype(object if wide else np.int64)
+
+
+def _numbers(output: Any) -> Array:
+    """Exactly: NumPy would make floats of a tuple with numbers on both sides of 2^63."""
+    exact = np.asarray(as_integers(output))
+    fits = exact.dtype == object and all(-(1 << 63) <= one < 1 << 63 for one in exact)
+    return exact.astype(np.int64) if fits else exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any, overload
 from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import Real, rational, whole
+from hubbub.publish.words import Words, len_of
 
 _CLOSE = 1e-9
 
@@ -72,16 +73,16 @@ class Axis:
 
     name: str
     labels: Sequence[Any]
-    """A range stays a range, however long, and so do bins."""
+    """A range stays a range, however long, and so do bins and the words over an alphabet."""
 
     def __post_init__(self) -> None:
         if isinstance(self.labels, str) or not isinstance(self.labels, Sequence):
             raise ParameterError(self.name, "a range, a list of values, or bins", self.labels)
-        if not isinstance(self.labels, range | Bins):
+        if not isinstance(self.labels, range | Bins | Words):
             object.__setattr__(self, "labels", tuple(self.labels))
             if len(set(self.labels)) != len(self.labels):
                 raise ParameterError(self.name, "a list of different values", self.labels)
-        if not len(self.labels):
+        if not len_of(self.labels):
             raise ParameterError(self.name, "at least one value", self.labels)
 
     def place(self, label: Any) -> int:
@@ -111,6 +112,8 @@ class Axis:
             told: dict[str, Any] = {"range": [labels.start, labels.stop, labels.step]}
         elif isinstance(labels, Bins):
             told = {"bins": [ratio(labels.low), ratio(labels.high), labels.steps]}
+        elif isinstance(labels, Words):
+            told = {"words": [labels.alphabet, labels.length, labels.shorter]}
         else:
             told = {"values": [_label_to_json(one) for one in labels]}
         return {"name": self.name} | told
@@ -123,6 +126,8 @@ class Axis:
                 return cls(name=name, labels=range(start, stop, step))
             case {"name": str(name), "bins": [str(low), str(high), int(steps)]}:
                 return cls(name=name, labels=bins(Fraction(low), Fraction(high), steps))
+            case {"name": str(name), "words": [str(alphabet), int(length), bool(shorter)]}:
+                return cls(name=name, labels=Words(alphabet=alphabet, length=length, shorter=shorter))
             case {"name": str(name), "values": [*values]}:
                 return cls(name=name, labels=[_label_from_json(one) for one in values])
         raise ParameterError("axis", "a name with a range, bins or values", dict(told))
@@ -172,7 +177,7 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(len(axis.labels) for axis in self.axes)
+        return tuple(len_of(axis.labels) for axis in self.axes)
 
     @property
     def size(self) -> int:

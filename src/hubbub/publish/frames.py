@@ -26,22 +26,24 @@ def columns(published: "Published") -> list[tuple[str, Type, list[Any]]]:
         labels = list(axis.labels)
         inside, outside = int(np.prod(shape[place + 1 :])), int(np.prod(shape[:place]))
         spread = [label for label in labels for _ in range(inside)] * outside
-        found.append((axis.name, _type(labels), spread))
+        found.append((axis.name, type_of(labels), spread))
     taken = {axis.name for axis in domain.axes}
     deviations = published.deviations
     number = [None] * domain.size if deviations is None else deviations.reshape(-1).tolist()
-    found.append((_free(VALUE, taken), Type.REAL, published.cells.reshape(-1).tolist()))
-    found.append((_free(DEVIATION, taken), Type.REAL, number))
+    found.append((free(VALUE, taken), Type.REAL, published.cells.reshape(-1).tolist()))
+    found.append((free(DEVIATION, taken), Type.REAL, number))
     return found
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free(name: str, taken: set[str]) -> str:
+    """A name that no column has."""
     while name in taken:
         name += "_"
     return name
 
 
-def _type(labels: list[Any]) -> Type:
+def type_of(labels: list[Any]) -> Type:
+    """Of all of them together; text where they have none in common."""
     known = [label for label in labels if label is not None]
     for kind, type_ in (
         (bool, Type.BOOLEAN),

@@ -57,7 +57,7 @@ class Prospect:
     def range(self, named: Mapping[str, Any], *, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
         """The standard deviation that a range would have, and the margin of its interval; None where neither is
         public."""
-        if self.marginals is not None and self.domain.size > _MOST_CELLS:
+        if self.domain.size > _MOST_CELLS:
             return None
         query = np.zeros(self.domain.shape)
         query[self.domain.box(named)] = 1
@@ -123,7 +123,7 @@ class Prospect:
             more = len(self.marginals) - _MOST_MARGINALS
             lines += [f"            … {more:,} more marginals"] if more > 0 else []
         elif self.curve is None:
-            lines.append("error       depends on the data, and is not told")
+            lines.append(f"error       {getattr(self.prepared, 'foretold', 'depends on the data, and is not told')}")
         else:
             lines += [f"error       {many:>12,} cells: ± {rmse:,.4g} (rms)" for many, rmse in _some(self.curve)]
         then = f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"

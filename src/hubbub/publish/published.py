@@ -19,11 +19,14 @@ from hubbub.privacy.event import Event
 from hubbub.publish import spread
 from hubbub.publish.domain import Domain
 from hubbub.publish.layer import Array
+from hubbub.publish.mapped import Mapped
+from hubbub.publish.outlined import Outlined
 from hubbub.publish.projection import onto_simplex
 from hubbub.publish.rounding import whole_with_total
 from hubbub.publish.strategy import Prepared, Strategy
 from hubbub.release import CONFIDENCE
 
+_CENTRED = 1e-6
 NON_NEGATIVE = "non-negative"
 WHOLE = "whole"
 
@@ -42,6 +45,8 @@ class Estimate:
     def __repr__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.value:,.6g} (no interval: {self.why_no_interval})"
+        if abs(self.low + self.high - 2 * self.value) > _CENTRED * (self.high - self.low):
+            return f"{self.value:,.6g} in [{self.low:,.6g}, {self.high:,.6g}] ({self.confidence:.6g})"
         return f"{self.value:,.6g} ± {(self.high - self.low) / 2:,.4g} ({self.confidence:.6g})"
 
 
@@ -59,7 +64,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
+class Published(Mapped, Outlined):
     """The release."""
 
     strategy: Strategy

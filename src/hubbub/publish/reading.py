@@ -1,8 +1,8 @@
 """From axes to a question over one private table: expressions are read as SQL, and groups made of them.
 
-A group's values are listed to the engine one by one. An axis with very many whole numbers or bins becomes two groups,
-its place divided into blocks and the place within a block, so that a domain of ten million cells lists a few thousand
-values. Rows outside the domain are left out before a unit's cells are chosen.
+A group's values are listed to the engine one by one. Where an axis has very many whole numbers or bins, nobody lists
+them: the place of a row is worked out, and rows beyond the range are left out (engines.codes). A text over an alphabet
+is one group a letter. Rows outside the domain are left out before a unit's cells are chosen.
 """
 
 import math
@@ -17,6 +17,7 @@ from hubbub.policy.kinds import Type
 from hubbub.publish.domain import Axis, Bins, Domain
 from hubbub.publish.layer import Array
 from hubbub.publish.records import Weighted
+from hubbub.publish.words import Words, len_of
 from hubbub.query.expression import Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.keys import MOST_VALUES
@@ -29,6 +30,9 @@ from hubbub.query.terms import quoted
 
 _BLOCK = 4096
 """The most places of an axis that are listed one by one."""
+_COUNTED = 1 << 62
+"""The most places that one group counts: more are two groups, the place divided and the rest."""
+_HALF = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,42 +41,46 @@ class Layout:
 
     domain: Domain
     question: Question
-    lengths: tuple[int, ...]
-    """Of each axis, with what the last block has too much."""
+    groups: tuple[int, ...]
+    """How many groups of the question belong to each axis."""
 
     @property
     def padded(self) -> int:
         """How many groups the question has."""
-        return math.prod(self.lengths)
+        return math.prod(len(group.values) for group in self.question.groups)
+
+    def places(self, found: Sequence[Array]) -> list[Array]:
+        """The place of each row on each axis, out of its places in the groups."""
+        columns, left = [], list(zip(self.question.groups, found, strict=True))
+        for axis, many in zip(self.domain.axes, self.groups, strict=True):
+            own, left = left[:many], left[many:]
+            if isinstance(axis.labels, Words):
+                columns.append(axis.labels.spelt([column for _, column in own]))
+                continue
+            column = own[0][1]
+            for group, place in own[1:]:
+                column = column.astype(np.int64) * len(group.values) + place
+            columns.append(column)
+        return columns
 
     def weighted(self, places: Sequence[Array], counts: Array) -> Weighted:
         """The combinations that have rows, by the codes of the axes, out of their places in the groups."""
-        columns, left = [], list(zip(self.question.groups, places, strict=True))
-        for length in self.lengths:
-            first, column = left.pop(0)
-            many = len(first.values)
-            while many < length:
-                inner, place = left.pop(0)
-                column = column.astype(np.int64) * len(inner.values) + place
-                many *= len(inner.values)
-            columns.append(column)
-        return Weighted(columns, counts, self.domain.shape)
+        return Weighted(self.places(places), counts, self.domain.shape)
 
     def cells(self, counts: Array) -> Array:
         """The cells of the domain, out of the groups' numbers in the order of their codes."""
-        inside = tuple(slice(0, length) for length in self.domain.shape)
-        return np.ascontiguousarray(counts.reshape(self.lengths)[inside])
+        return np.ascontiguousarray(counts.reshape(self.domain.shape))
 
 
 def laid_out(domain: Domain, table: str, where: str | None, catalogue: Catalogue) -> Layout:
     """The question that counts the rows of every cell."""
     expressions, read = _read(domain, table, where, catalogue)
-    relation, groups, lengths = read.relation, [], []
+    relation, groups, many = read.relation, list[Group](), []
     for axis, expression in zip(domain.axes, expressions, strict=True):
         relation, own = _grouped(axis, expression, relation)
         groups += own
-        lengths.append(math.prod(len(group.values) for group in own))
-    names = ", ".join(f"{axis.name} ({len(axis.labels):,})" for axis in domain.axes)
+        many.append(len(own))
+    names = ", ".join(f"{axis.name} ({len_of(axis.labels):,})" for axis in domain.axes)
     return Layout(
         domain=domain,
         question=Question(
@@ -83,7 +91,7 @@ def laid_out(domain: Domain, table: str, where: str | None, catalogue: Catalogue
             outputs=(),
             columns=read.columns,
         ),
-        lengths=tuple(lengths),
+        groups=tuple(many),
     )
 
 
@@ -126,15 +134,18 @@ def _grouped(axis: Axis, expression: Expression, relation: Relation) -> tuple[Re
         relation = _filtered(relation, [call(how, value, end) for how, end in zip(*ends, strict=True)])
         steps = call("divide", call("subtract", value, literal(labels.edge(0))), literal(float(labels.width)))
         place = call("least", call("floor", steps), literal(len(labels) - 1))
-        return relation, _blocks(axis.name, place, len(labels))
+        return relation, _counted(axis.name, place, len(labels))
+    if isinstance(labels, Words):
+        return _spelt(axis.name, labels, expression, relation)
     if type_ is Type.REAL:
         raise TypeMisfit(f"{axis.name} holds reals. Say bins for it: publish.bins(low, high, steps).")
-    if len(labels) > _BLOCK and isinstance(labels, range) and labels.step == 1 and type_ is Type.INTEGER:
-        ends = ("ge", "le"), (literal(labels[0]), literal(labels[-1]))
+    many = len_of(labels)
+    if many > _BLOCK and isinstance(labels, range) and labels.step == 1 and type_ is Type.INTEGER:
+        ends = ("ge", "le"), (literal(labels.start), literal(labels.stop - 1))
         relation = _filtered(relation, [call(how, expression, end) for how, end in zip(*ends, strict=True)])
-        return relation, _blocks(axis.name, call("subtract", expression, literal(labels[0])), len(labels))
-    if len(labels) > MOST_VALUES:
-        raise TooHeavy(f"{axis.name} has {len(labels):,} values. List at most {MOST_VALUES:,}, or use a range.")
+        return relation, _counted(axis.name, call("subtract", expression, literal(labels.start)), many)
+    if many > MOST_VALUES:
+        raise TooHeavy(f"{axis.name} has {many:,} values. List at most {MOST_VALUES:,}, or use a range.")
     _check(axis, type_)
     return relation, [Group(name=axis.name, expression=expression, values=tuple(labels))]
 
@@ -150,15 +161,27 @@ def _filtered(relation: Relation, conditions: list[Expression]) -> Relation:
     return Filter(input=relation, condition=call("and", *conditions))
 
 
-def _blocks(name: str, place: Expression, many: int) -> list[Group]:
-    """Places from 0 on as groups: by themselves where they are few, else in blocks of one length."""
-    if many <= _BLOCK:
-        return [Group(name=name, expression=place, values=tuple(range(many)))]
-    blocks = math.ceil(many / _BLOCK)
-    length = math.ceil(many / blocks)
+def _counted(name: str, place: Expression, many: int) -> list[Group]:
+    """Places from 0 on as groups: listed where they are few, which is faster, and else worked out."""
+    if many <= _COUNTED:
+        return [Group(name=name, expression=place, values=tuple(range(many)) if many <= _BLOCK else range(many))]
+    high, low = (call(how, place, literal(_HALF)) for how in ("quotient", "remainder"))
     return [
-        Group(name=f"{name}, blocks", expression=call("quotient", place, literal(length)), values=tuple(range(blocks))),
-        Group(
-            name=f"{name}, places", expression=call("remainder", place, literal(length)), values=tuple(range(length))
-        ),
+        Group(name=f"{name}, divided", expression=high, values=range(-(-many // _HALF))),
+        Group(name=f"{name}, rest", expression=low, values=range(_HALF)),
     ]
+
+
+def _spelt(name: str, words: Words, text: Expression, relation: Relation) -> tuple[Relation, list[Group]]:
+    """A group a letter; behind the end of a text the letter is empty. Rows with other letters or lengths have none."""
+    if text.kind.type is not Type.TEXT:
+        raise TypeMisfit(f"{name} holds {text.kind.type} values, and sparse.Words are for texts.")
+    ends = ("ge", "le"), (literal(words.lengths[0]), literal(words.length))
+    length = call("length", text)
+    relation = _filtered(relation, [call(how, length, end) for how, end in zip(*ends, strict=True)])
+    letters = []
+    for place in range(1, words.length + 1):
+        values = (*words.alphabet, "") if place > words.lengths[0] else tuple(words.alphabet)
+        letter = call("substring", text, literal(place), literal(1))
+        letters.append(Group(name=f"{name}, letter {place}", expression=letter, values=values))
+    return relation, letters

@@ -21,6 +21,7 @@ from hubbub.publish import stored, tags
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
 from hubbub.publish.published import Published, Receipt
+from hubbub.publish.sparse.prepared import PreparedSparse
 from hubbub.publish.strategy import Prepared
 from hubbub.publish.terms import Terms
 
@@ -128,7 +129,9 @@ def numbers(told: Any, events: Any, prepared: Prepared) -> tuple[Any, ...]:
             "release", "drawn as this version of Hubbub would draw it", "other noise: read it with the version of then"
         )
     for one, drawn in zip(measured, found, strict=True):
-        if drawn.ndim and one.mechanism.needs.norm in ADDITIVE and drawn.size != one.layer.size:
+        if isinstance(prepared, PreparedSparse):  # which cells there are is part of the answer
+            prepared.opened(drawn)
+        elif drawn.ndim and one.mechanism.needs.norm in ADDITIVE and drawn.size != one.layer.size:
             raise ParameterError("noisy numbers", f"{one.layer.size} for each layer", drawn.size)
     return tuple(drawn if drawn.ndim else drawn.item() for drawn in found)
 

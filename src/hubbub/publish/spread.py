@@ -87,6 +87,8 @@ def by_length(prepared: Prepared) -> list[tuple[int, float]] | None:
     None where the error depends on the data.
     """
     shape = prepared.shape
+    if math.prod(shape) > _MOST_COEFFICIENTS:  # nobody lists so many
+        return None
     found: dict[int, float] = {}
     try:
         for sides in _sizes(shape):

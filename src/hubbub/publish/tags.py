@@ -28,8 +28,8 @@ _MOST_TOLD = 10_000
 
 @cache
 def named() -> dict[str, type]:
-    """Every public dataclass of ``hubbub.publish`` and of its maps, by its name in lower case."""
-    homes = [importlib.import_module(f"hubbub.publish{part}") for part in ("", ".spatial")]
+    """Every public dataclass of ``hubbub.publish``, its maps and its sparse domains, by its name in lower case."""
+    homes = [importlib.import_module(f"hubbub.publish{part}") for part in ("", ".spatial", ".sparse")]
     found = [getattr(home, name) for home in homes for name in home.__all__]
     return {one.__name__.lower(): one for one in found if isinstance(one, type) and dataclasses.is_dataclass(one)}
 

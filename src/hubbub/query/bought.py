@@ -1,13 +1,15 @@
 """What nobody declared, bought: where values are clamped, and how many rows and groups of a unit count.
 
-Which of it a question lacks follows from the question and the policy. Each fact is a noisy histogram over log-spaced
-bins in which a unit has one value: paid with a stated share of the question's ε, kept in the ledger under a name that
-stands for the rows, the expression, the policy and the version of the data, and used again for nothing. From then on it
-is like a declaration: the plan, its price and its error bars depend on what was released, and on nothing else.
+Which of it a question lacks follows from the question and the policy (query.lacking). Each fact is a noisy histogram
+over log-spaced bins in which a unit has one value: paid with a stated share of the question's ε, kept in the ledger
+under a name that stands for the rows, the expression, the policy and the version of the data, and used again for
+nothing. From then on it is like a declaration: the plan, its price and its error bars depend on what was released, and
+on nothing else.
 
 Privacy:
     Claim: buying the facts and answering the question cost at most the question's (ε, δ) together.
-    Proof: a unit adds one to one bin of each histogram (replaced: also takes one from another), so geometric noise of
+    Proof: of a unit one value is looked at in each histogram (one of its rows, or one number or total that a reduction
+        makes of them), so it adds one to one bin (replaced: also takes one from another), so geometric noise of
         scale 1/ε' (2/ε') makes it Pure(ε') each; where bounds and limits lie is post-processing of it. They are
         released before the question's own plan is made, which is chosen by released values alone and made for
         (ε - Σε', δ). Both are charged through the account's filter, which is valid for such adaptive choices.
@@ -27,44 +29,30 @@ import numpy as np
 from hubbub.ledger.entry import digest_of
 from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.base import Array
-from hubbub.policy.kinds import Type, integer
+from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query.bounds import Interval, interval_of
+from hubbub.query.bounds import Interval
 from hubbub.query.ends import outermost
-from hubbub.query.expression import Column, Expression, columns_of, literal
+from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import (
     Aggregate,
-    Cap,
     Counted,
-    Filter,
     Histogram,
-    JoinOwn,
-    JoinPublic,
-    Match,
-    Project,
-    Reduce,
-    Reduced,
-    Reduction,
     Relation,
-    Window,
 )
-from hubbub.query.plan import one_row_a_unit
-from hubbub.query.prune import pruned
-from hubbub.query.question import COUNTS, LISTED, Aggregation, Question
+from hubbub.query.question import Aggregation, Asked, Question
 from hubbub.query.scalars import as_real
-from hubbub.query.shape import private, shape
+from hubbub.query.shape import shape
 
 _SHARE, _MORE, _MOST = Fraction(1, 5), Fraction(1, 20), Fraction(2, 5)
 """Of a question's ε for the first fact that it lacks, for each further one, and for all together at most. Bounds get
-twice as much of it as limits: values go further than counts."""
-_FORMAT = 2
-_VALUE = "value"
-_MOST_LISTED = 256
-_MOST_ROWS = integer(1, 1 << 40, nullable=False)
+half as much again as limits: values go further than counts, but a limit of 2 in place of 1 doubles all noise."""
+_FORMAT = 3
+VALUE = "value"
 
 
 def _tens(series: Sequence[Fraction | int], low: int, high: int) -> tuple[Fraction, ...]:
@@ -73,17 +61,22 @@ def _tens(series: Sequence[Fraction | int], low: int, high: int) -> tuple[Fracti
 
 _ROUND = (1, Fraction(6, 5), Fraction(3, 2), 2, Fraction(5, 2), 3, 4, 5, 6, 8)
 """Ten to a decade: a bound that is off by one bin costs a quarter, and not twice as much."""
-_REALS = _tens(_ROUND, -6, 13)
-_WHOLE = (*map(Fraction, (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80)), *_tens(_ROUND, 2, 13))
-_LIMITS = (*map(Fraction, (1, 2, 3, 4, 5, 6, 7, 8, 9)), *_tens((1, Fraction(3, 2), 2, 3, 5, 7), 1, 6), Fraction(10**6))
+REALS = _tens(_ROUND, -6, 13)
+WHOLE = (*map(Fraction, (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80)), *_tens(_ROUND, 2, 13))
+LIMITS = (*map(Fraction, (1, 2, 3, 4, 5, 6, 7, 8, 9)), *_tens((1, Fraction(3, 2), 2, 3, 5, 7), 1, 6), Fraction(10**6))
 
 
 class Lacking(StrEnum):
     """What a question can lack."""
 
     BOUNDS = "bounds"
+    TOTALS = "totals"
+    """Bounds of what a unit adds to a group with all its rows."""
     ROWS = "max_rows"
     GROUPS = "max_groups"
+
+
+_SIGNED = frozenset({Lacking.BOUNDS, Lacking.TOTALS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +99,14 @@ class Wanted:
 
     @property
     def _signed(self) -> bool:
-        return self.lacking is Lacking.BOUNDS
+        return self.lacking in _SIGNED
 
     @property
     def aggregate(self) -> Aggregate:
         """What the engine counts: one value of each unit."""
         most = Fraction(len(self.edges))
         low = -most if self._signed else Fraction(1)
-        column = Column(_VALUE, shape(self.relation)[_VALUE])
+        column = Column(VALUE, shape(self.relation)[VALUE])
         place = call(
             "case", call("is_null", column), literal(None, Type.INTEGER), self._place(as_real(column), int(low))
         )
@@ -188,135 +181,33 @@ def shares(unknown: Sequence[Wanted], epsilon: Fraction) -> tuple[dict[Wanted, F
     """The ε of each fact, and what is left for the question."""
     if not unknown:
         return {}, epsilon
-    weights = {one: 2 if one.lacking is Lacking.BOUNDS else 1 for one in unknown}
+    weights = {one: 3 if one.lacking in _SIGNED else 2 for one in unknown}
     part = epsilon * min(_SHARE + _MORE * (len(unknown) - 1), _MOST) / sum(weights.values())
     each = {one: whole_units_rounded_down(part * weight) for one, weight in weights.items()}
     return each, epsilon - sum(each.values())
-
-
-# What is lacking
-
-
-def lacking(question: Question, policy: Policy) -> tuple[Wanted, ...]:
-    """All that the question needs and nobody declared, if the owner lets it be bought."""
-    if not policy.limits.buy:
-        return ()
-    found = list(_bounds(question, policy))
-    if one_row_a_unit(question.relation, policy):
-        return tuple(found)
-    relation = _listed(question)
-    keys = tuple((f"key {place}", group.expression) for place, group in enumerate(question.groups))
-    counts = any(one.function is not Aggregation.UNITS and one.per_group is None for one in question.asked)
-    if counts and policy.limits.max_rows is None:
-        by = () if question.sets else keys
-        found.append(_limit(Lacking.ROWS, Reduce(input=relation, keys=by, columns=(_many(_VALUE),))))
-    if keys and policy.limits.max_groups is None:
-        groups = Reduce(input=relation, keys=keys)
-        found.append(_limit(Lacking.GROUPS, Reduce(input=groups, keys=(), columns=(_many(_VALUE),))))
-    return tuple(found)
-
-
-def _listed(question: Question) -> Relation:
-    """The rows in groups that are shown, where these are few enough to be asked for."""
-    relation = question.relation
-    for group in question.groups:
-        if group.private or question.sets or len(group.values) > _MOST_LISTED:
-            continue
-        key, there = group.expression, [literal(value) for value in group.values if value is not None]
-        kept = [call("in", key, *there)] if there else []
-        kept += [call("is_null", key)] if len(there) < len(group.values) else []
-        if kept:
-            relation = Filter(input=relation, condition=kept[0] if len(kept) == 1 else call("or", *kept))
-    return relation
-
-
-def _many(name: str) -> Reduced:
-    return Reduced(name=name, reduction=Reduction.ROWS, argument=None, kind=_MOST_ROWS)
-
-
-def _limit(what: Lacking, counted: Reduce) -> Wanted:
-    """How many rows a unit has in a group that it is in, one group of each; or how many groups it has."""
-    text = "rows of a unit in a group" if what is Lacking.ROWS else "groups of a unit"
-    relation = pruned(counted, frozenset({_VALUE, *(name for name, _ in counted.keys)}))
-    return Wanted(lacking=what, text=text, relation=relation, edges=_LIMITS, single=not counted.keys)
-
-
-def _bounds(question: Question, policy: Policy) -> list[Wanted]:
-    def declared(name: str) -> Interval | None:
-        facts = question.columns.get(name)
-        return None if facts is None else facts.bounds
-
-    found: dict[Relation, Wanted] = {}
-    for asked in question.asked:
-        if asked.function in COUNTS | LISTED or asked.per_group or asked.per_row:
-            continue
-        for argument in asked.arguments:
-            known = interval_of(argument, declared) is not None or not columns_of(argument)
-            if known or argument.kind.type not in {Type.INTEGER, Type.REAL}:
-                continue
-            relation, value = behind(question.relation, argument)
-            named = Project(input=relation, columns=((_VALUE, _real(value)),))
-            rows = pruned(named, frozenset({_VALUE}))
-            if rows not in found:
-                found[rows] = Wanted(
-                    lacking=Lacking.BOUNDS,
-                    text=f"bounds for {asked.text}",
-                    relation=rows,
-                    edges=_WHOLE if argument.kind.type is Type.INTEGER else _REALS,
-                    single=one_row_a_unit(rows, policy),
-                )
-            if argument not in found[rows].arguments:
-                found[rows] = replace(found[rows], arguments=(*found[rows].arguments, argument))
-    return list(found.values())
-
-
-def _real(value: Expression) -> Expression:
-    """As a real; of integers with more than 64 bits, what is beyond all edges is cut off first."""
-    if value.kind.type is Type.INTEGER and value.kind.wide:
-        most = int(_WHOLE[-1]) * 2
-        value = call("least", call("greatest", value, literal(-most)), literal(most))
-    return as_real(value)
-
-
-def behind(relation: Relation, value: Expression) -> tuple[Relation, Expression]:
-    """The fewest operations that make a value: which rows a question keeps does not matter for where values lie."""
-    match relation:
-        case Filter(input=rows) | Cap(input=rows):
-            return behind(rows, value)
-        case Project(input=rows, columns=columns):
-            made = _put(value, dict(columns))
-            return (relation, value) if made is None else behind(rows, made)
-        case JoinPublic(input=rows) | Match(input=rows) | Window(input=rows) if columns_of(value) <= shape(rows).keys():
-            return behind(rows, value)
-        case JoinOwn(input=rows, other=other):
-            for side in (rows, other):
-                if columns_of(value) <= shape(side).keys() and private(side):
-                    return behind(side, value)
-            return relation, value
-        case _:
-            return relation, value
-
-
-def _put(value: Expression, made: Mapping[str, Expression]) -> Expression | None:
-    """A column of a projection as what it is made of; longer expressions stay where they are."""
-    return made.get(value.name) if isinstance(value, Column) else None
-
-
-# What is known
 
 
 def informed(question: Question, policy: Policy, facts: Mapping[Wanted, Any]) -> tuple[Question, Policy]:
     """The question and the policy with what was bought, as if it had been declared."""
     if not facts:
         return question, policy
-    bounds: dict[Expression, Interval] = {}
+    ends: dict[Lacking, dict[Expression, Interval]] = {one: {} for one in _SIGNED}
     limits: dict[str, int] = {}
     for wanted, value in facts.items():
-        if wanted.lacking is Lacking.BOUNDS:
-            bounds |= dict.fromkeys(wanted.arguments, (Fraction(value[0]), Fraction(value[1])))
+        if wanted.lacking in _SIGNED:
+            ends[wanted.lacking] |= dict.fromkeys(wanted.arguments, (Fraction(value[0]), Fraction(value[1])))
         else:
             limits[wanted.lacking.value] = int(value)
-    told = [[wanted.text, value] for wanted, value in facts.items() if wanted.lacking is Lacking.BOUNDS]
+    told = [[wanted.text, value] for wanted, value in facts.items() if wanted.lacking in _SIGNED]
     known_as = f"{question.text} /* bought: {json.dumps(told, ensure_ascii=False)} */" if told else ""
-    made = replace(question, bought=bounds, known_as=known_as)
+    asked = tuple(_within(one, ends[Lacking.TOTALS]) for one in question.asked)
+    made = replace(question, asked=asked, bought=ends[Lacking.BOUNDS], known_as=known_as)
     return made, replace(policy, limits=replace(policy.limits, **limits))  # type: ignore[arg-type]
+
+
+def _within(asked: Asked, totals: Mapping[Expression, Interval]) -> Asked:
+    """A sum of which it was bought what a unit may add, as if the question said so."""
+    bought = None if asked.argument is None else totals.get(asked.argument)
+    if bought is None or asked.function is not Aggregation.SUM or asked.per_group is not None:
+        return asked
+    return replace(asked, per_group=bought)

@@ -281,8 +281,9 @@ class Group:
 
     name: str
     expression: Expression
-    values: tuple[Value, ...]
-    """All that are shown, present in the data or not, in this order; None stands for missing keys."""
+    values: tuple[Value, ...] | range
+    """All that are shown, present in the data or not, in this order; None stands for missing keys. A range from 0 on
+    stands for places that the expression gives itself: nobody lists them, and rows beyond it are in no group."""
     private: bool = False
     """Whether its values are not known beforehand: none are listed, and one is shown only if a selection lets it."""
 

@@ -1,15 +1,18 @@
-"""Pictures of what was released. Importing this gives ``Release.plot``, ``Answer.plot`` and ``Published.plot``;
+"""Pictures of what was released. Importing this gives ``Release.plot``, ``Answer.plot``, ``Published.plot`` and maps;
 matplotlib comes later."""
 
 from hubbub.publish.published import Published
 from hubbub.query.answer import Answer
 from hubbub.release import Release
 from hubbub.report.answers import plot_answer
+from hubbub.report.clusters import plot_clusters
 from hubbub.report.histograms import plot_published
+from hubbub.report.maps import write_map
 from hubbub.report.plot import plot_release
 
-__all__ = ["plot_answer", "plot_published", "plot_release"]
+__all__ = ["plot_answer", "plot_clusters", "plot_published", "plot_release", "write_map"]
 
 Release.plotter = staticmethod(plot_release)
 Answer.plotter = staticmethod(plot_answer)
 Published.plotter = staticmethod(plot_published)
+Published.mapper = staticmethod(write_map)

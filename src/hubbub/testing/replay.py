@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.convex import Examples
 from hubbub.mechanisms.grouped import PerGroup
 from hubbub.meter import Meter
 from hubbub.noise import entropy
@@ -164,6 +165,8 @@ def distance(a: Measurement, b: Measurement) -> Fraction:
         return _in_groups(a, b, a.mechanism)
     if norm in (Norm.UNITS, Norm.WEIGHTS):
         return _keys_changed(a.value, b.value)
+    if isinstance(a.value, Examples) and isinstance(b.value, Examples):
+        return a.value.apart(b.value)
     if norm is Norm.ROWS:
         return _rows_changed(a.value, b.value, a.facts.neighbors)
     if norm is Norm.LOCAL:

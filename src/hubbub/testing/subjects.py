@@ -12,13 +12,16 @@ from hubbub.testing.accounting import filters
 from hubbub.testing.calibration import Calibration
 from hubbub.testing.fresh import noises
 from hubbub.testing.gate import Gate
+from hubbub.testing.learners import learners
+from hubbub.testing.maps import maps
 from hubbub.testing.strategies import strategies
 
 _NEAR = 5
 
 
 def _all() -> list[Subject]:
-    return [*map(OfSpecimen, SPECIMENS), *filters(), Calibration(), Gate(), *noises(), *strategies()]
+    own: list[Subject] = [Calibration(), Gate(), *noises(), *strategies(), *maps(), *learners()]
+    return [*map(OfSpecimen, SPECIMENS), *filters(), *own]
 
 
 def _held(subject: Subject) -> Subject:
@@ -26,7 +29,7 @@ def _held(subject: Subject) -> Subject:
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {one.name: partial(_held, one) for one in _all()}
-"""Mechanisms by the names of the registry; then budget filters, calibrations, the gate, noise and strategies."""
+"""Mechanisms by the names of the registry; then filters, calibrations, the gate, noise, strategies and estimators."""
 
 
 def subject_of(name: str) -> Subject:

@@ -9,14 +9,26 @@ from hubbub.mechanisms.sparse_counts import level_for
 from hubbub.mechanisms.sparse_samples import DIGITS
 from hubbub.parameters import Real, between, positive, whole
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.layer import Cells
+from hubbub.publish.layer import Cells, Shape
+from hubbub.publish.sparse.prepared import PreparedSparse
+from hubbub.publish.strategy import Foretold, Strategy
 from hubbub.publish.terms import Noise, Terms, mechanisms
 
 
-class Filter(Protocol):
+class Filter(Strategy, Protocol):
     """Public and frozen; gives the mechanism for a domain at a price."""
 
     def mechanism(self, size: int, terms: Terms) -> Any: ...
+
+
+class Filtered(Foretold):
+    """The base of filters, which makes strategies of them: for any domain of up to 2^63 cells."""
+
+    __slots__ = ()
+    name: str
+
+    def prepare(self, shape: Shape, terms: Terms) -> PreparedSparse:
+        return PreparedSparse.of(self, shape, terms)
 
 
 def common(size: int, terms: Terms) -> dict[str, Any]:
@@ -38,7 +50,7 @@ def common(size: int, terms: Terms) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
+class Threshold(Filtered):
     """Whatever reaches a number; or the one that so many empty cells are expected to reach.
 
     Privacy:
@@ -50,6 +62,7 @@ class Threshold:
 
     at: int | None = None
     expected_false: Real | None = None
+    name: str = "threshold"
 
     def __post_init__(self) -> None:
         if (self.at is None) is (self.expected_false is None):
@@ -65,7 +78,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Largest:
+class Largest(Filtered):
     """The so many largest of all noisy cells.
 
     Privacy:
@@ -76,13 +89,14 @@ class Largest:
     """
 
     count: int
+    name: str = "largest"
 
     def mechanism(self, size: int, terms: Terms) -> SparseLargest:
         return SparseLargest(count=self.count, **common(size, terms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HighPass:
+class HighPass(Filtered):
     """Whatever is at least ``least`` away from 0, on both sides; or where so many empty cells are expected to be.
 
     Privacy:
@@ -94,6 +108,7 @@ class HighPass:
 
     least: int | None = None
     expected_false: Real | None = None
+    name: str = "high-pass"
 
     def __post_init__(self) -> None:
         if (self.least is None) is (self.expected_false is None):
@@ -109,7 +124,7 @@ class HighPass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Filtered):
     """Each noisy number with a probability that grows with it, such that about so many empty cells are shown.
 
     Privacy:
@@ -121,6 +136,7 @@ class Sample:
 
     expected_false: Real
     least: int = 1
+    name: str = "sample"
 
     def mechanism(self, size: int, terms: Terms) -> SparseSample:
         given, expected = common(size, terms), float(positive("expected_false", self.expected_false))
@@ -132,7 +148,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priority:
+class Priority(Filtered):
     """A sample of exactly so many, by priorities; only of numbers at least ``least`` away from 0.
 
     Privacy:
@@ -144,13 +160,14 @@ class Priority:
 
     count: int
     least: int = 1
+    name: str = "priority sample"
 
     def mechanism(self, size: int, terms: Terms) -> SparsePriority:
         return SparsePriority(count=self.count, least=self.least, **common(size, terms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstAbove:
+class FirstAbove(Filtered):
     """The first ``count`` cells above ``at``, by a sparse vector: the noise does not grow with a unit's cells.
 
     Privacy:
@@ -164,6 +181,7 @@ class FirstAbove:
     at: int
     count: int = 1
     numbers: Real = 0
+    name: str = "first above"
 
     def mechanism(self, size: int, terms: Terms) -> SparseFirst:
         vector = SparseVector(

@@ -10,74 +10,9 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.noise.scattered import MOST_SIZE
 from hubbub.parameters import whole
-from hubbub.publish.domain import Axis
+from hubbub.publish.domain import Axis, Domain
 from hubbub.publish.layer import Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """All texts over an alphabet that have at most ``length`` letters, or exactly so many.
-
-    Shorter ones come first; those of the same length are in the order of the alphabet.
-    """
-
-    alphabet: str
-    length: int
-    shorter: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.alphabet or len(set(self.alphabet)) != len(self.alphabet):
-            raise ParameterError("alphabet", "different letters", self.alphabet)
-        whole("length", self.length, least=1, most=63)
-        if len_of(self) > MOST_SIZE:
-            raise ParameterError("length", "short enough for 2^63 texts", self.length)
-
-    @property
-    def lengths(self) -> range:
-        return range(0 if self.shorter else self.length, self.length + 1)
-
-    def __len__(self) -> int:
-        return len_of(self)
-
-    def encode(self, texts: Sequence[str]) -> Array:
-        """One whole number for each text."""
-        values = np.asarray(texts, dtype=str)
-        found = np.zeros(len(values), dtype=np.int64)
-        sizes = np.char.str_len(values)
-        if not np.isin(sizes, list(self.lengths)).all():
-            raise ParameterError("texts", f"of {self.lengths[0]} to {self.length} letters", "another length")
-        letters = values.astype(f"U{self.length}").view(np.uint32).reshape(len(values), self.length)
-        order = np.argsort([ord(letter) for letter in self.alphabet])
-        known = np.array(sorted(ord(letter) for letter in self.alphabet), dtype=np.uint32)
-        start = 0
-        for length in self.lengths:
-            at = np.flatnonzero(sizes == length)
-            near = np.minimum(np.searchsorted(known, letters[at, :length]), len(known) - 1)
-            if (known[near] != letters[at, :length]).any():
-                raise ParameterError("texts", f"of the letters {self.alphabet}", "other letters")
-            code = np.zeros(len(at), dtype=np.int64)
-            for place in range(length):
-                code = code * len(self.alphabet) + order[near[:, place]]
-            found[at] = start + code
-            start += len(self.alphabet) ** length
-        return found
-
-    def decode(self, places: Array) -> list[str]:
-        """The texts again."""
-        letters = np.array(list(self.alphabet))
-        out = np.full(len(places), "", dtype=f"U{self.length}")
-        start = 0
-        for length in self.lengths:
-            many = len(self.alphabet) ** length
-            at = np.flatnonzero((places >= start) & (places - start < many))
-            left, grid = places[at] - start, np.zeros((len(at), max(length, 1)), dtype=np.int64)
-            for place in reversed(range(length)):
-                left, grid[:, place] = np.divmod(left, len(self.alphabet))
-            if length:
-                out[at] = np.ascontiguousarray(letters[grid]).view(f"U{length}").reshape(-1)
-            start += many
-        return [str(one) for one in out]
-
+from hubbub.publish.words import Words, len_of
 
 Labels = Words | Sequence[Any]
 
@@ -107,6 +42,22 @@ class Keys:
             return cls(axes=tuple(over.items()))
         return cls(axes=(("code", range(whole("domain", over, least=1, most=MOST_SIZE))),))
 
+    @classmethod
+    def over(cls, domain: Domain) -> "Keys":
+        """The axes of a domain."""
+        return cls(axes=tuple((axis.name, axis.labels) for axis in domain.axes))
+
+    def packed(self, places: Sequence[Array]) -> Array:
+        """A code for each row of places, one column for each axis.
+
+        Codes are numbers in mixed radix, below ``size`` at every step: nothing wraps, and ``digits`` undoes it.
+        """
+        code = np.zeros(len(places[0]), dtype=np.int64)
+        for column, length in zip(places, self.lengths, strict=True):
+            here = column.astype(np.int64)
+            code = here if length == MOST_SIZE else code * length + here
+        return code
+
     @property
     def lengths(self) -> tuple[int, ...]:
         return tuple(len_of(labels) for _, labels in self.axes)
@@ -123,7 +74,7 @@ class Keys:
             if name not in columns:
                 raise ParameterError("columns", f"one named {name}", sorted(columns))
             part = _places(name, labels, columns[name])
-            code = part if code is None else code * length + part
+            code = part if code is None or length == MOST_SIZE else code * length + part
         assert code is not None
         return code
 
@@ -131,7 +82,10 @@ class Keys:
         """The place on each axis."""
         out, left = [], np.asarray(codes, dtype=np.int64)
         for length in reversed(self.lengths[1:]):
-            left, place = np.divmod(left, length)
+            if length == MOST_SIZE:  # the others have one value each, and 2^63 is no number of 64 bits
+                left, place = np.zeros_like(left), left
+            else:
+                left, place = np.divmod(left, length)
             out.append(place)
         return [left, *reversed(out)]
 
@@ -163,13 +117,6 @@ class Keys:
         return boxes
 
 
-def len_of(labels: Labels) -> int:
-    """Also of ranges beyond what ``len`` can say."""
-    if isinstance(labels, range):
-        return max(0, (labels.stop - labels.start + labels.step - (1 if labels.step > 0 else -1)) // labels.step)
-    return sum(len(labels.alphabet) ** n for n in labels.lengths) if isinstance(labels, Words) else len(labels)
-
-
 def _places(name: str, labels: Labels, values: Any) -> Array:
     if isinstance(labels, Words):
         return labels.encode(values)
@@ -186,3 +133,16 @@ def _places(name: str, labels: Labels, values: Any) -> Array:
         return np.array([known[one] for one in np.asarray(values, dtype=object).tolist()], dtype=np.int64)
     except KeyError:
         raise ParameterError(name, "its listed values", "others") from None
+
+
+def axis_to_json(name: str, labels: Labels) -> dict[str, Any]:
+    """An axis, also one that is too long for an Axis."""
+    if isinstance(labels, range):
+        return {"name": name, "range": [labels.start, labels.stop, labels.step]}
+    return Axis(name=name, labels=labels).to_json()
+
+
+def axis_from_json(told: Mapping[str, Any]) -> tuple[str, Labels]:
+    """What was written."""
+    axis = Axis.from_json(told)
+    return axis.name, axis.labels

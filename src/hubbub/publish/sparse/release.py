@@ -1,30 +1,34 @@
 """What was shown of a huge domain: cells with their numbers, and sums over boxes. All of it is public."""
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from hubbub.errors import ParameterError
-from hubbub.ledger.entry import ratio
-from hubbub.mechanisms import SparseFirst, SparsePriority, SparseSample
+from hubbub.ledger.entry import canonical, digest_of, ratio
+from hubbub.mechanisms import SparseLargest, SparsePriority, SparseSample, SparseThreshold
 from hubbub.parameters import probability
-from hubbub.publish import stored
-from hubbub.publish.domain import Axis
+from hubbub.policy.kinds import Type
+from hubbub.privacy.event import Event
+from hubbub.publish import tags
+from hubbub.publish.frames import VALUE, free, type_of
 from hubbub.publish.layer import Array
-from hubbub.publish.published import Estimate
-from hubbub.publish.sparse.keys import Keys, Words
+from hubbub.publish.published import Estimate, Published, Receipt
+from hubbub.publish.run import ACCOUNT
+from hubbub.publish.sparse.filters import Filter
+from hubbub.publish.sparse.keys import Keys, axis_to_json
+from hubbub.publish.sparse.prepared import PreparedSparse, shown_cells
 from hubbub.publish.terms import Terms
+from hubbub.query.columns import Shown, shown, to_arrow, to_pandas, to_polars
 from hubbub.release import CONFIDENCE
 
-FORMAT = "hubbub.sparse"
+_FIRST = "which cells come first depends on the data, and so does how far their numbers are off"
 _HIDDEN = "cells that are not shown hold something too, and how much is not known"
 
 
@@ -38,45 +42,98 @@ class SparseRelease:
     """The estimate of each: the noisy number, or in a sample what it stands for."""
     noisy: Array
     grid: Fraction
-    epsilon: Fraction
-    filter: str
-    noise_variance: float | None
-    """Of one cell, in steps of the grid; None where cells have no noise of a law of their own."""
+    strategy: Filter
+    terms: Terms
     level: float | None
     """What a sample's small numbers stand for, in steps of the grid; None where sums have no public error."""
+    hidden: float | None
+    """Noisy numbers from this on are always shown, in steps of the grid; None where there is no such number."""
+    account: str = ACCOUNT
     entry: int = 0
+    receipt: Receipt | None = None
+    """None where no ledger was involved."""
 
     @classmethod
     def made(
-        cls, mechanism: Any, answer: Any, *, keys: Keys, terms: Terms, grid: Fraction, entry: int
+        cls,
+        prepared: PreparedSparse,
+        kept: Any,
+        *,
+        strategy: Filter,
+        keys: Keys,
+        grid: Fraction = Fraction(1),
+        account: str = ACCOUNT,
+        entry: int = 0,
+        receipt: Receipt | None = None,
     ) -> "SparseRelease":
         """From what a mechanism has drawn."""
-        variance, level = getattr(mechanism, "variance", None), None
-        if isinstance(mechanism, SparseFirst):
-            codes = np.array(answer[0], dtype=np.int64)
-            values = noisy = np.array(mechanism.vector.estimates(tuple(answer)), dtype=float)
-        elif isinstance(mechanism, SparseSample | SparsePriority):
-            drawn = np.asarray(answer)
-            values = mechanism.estimates(drawn)
-            shown = drawn if isinstance(mechanism, SparseSample) else drawn[:, :-2]
-            codes, noisy = shown[0].astype(np.int64), shown[1]
-            if mechanism.least == 1:
-                level = float(mechanism.level) if isinstance(mechanism, SparseSample) else mechanism.cut(drawn)
-        else:
-            codes, noisy = np.asarray(answer)
-            values = noisy.astype(float)
+        mechanism, answer = prepared.mechanism, prepared.opened(kept)
+        codes, values, noisy = shown_cells(mechanism, answer)
+        level: float | None = None
+        hidden: float | None = None
+        match mechanism:
+            case SparseThreshold():
+                hidden = mechanism.threshold
+            case SparseLargest():
+                hidden = int(noisy.min()) + 1 if len(noisy) else None
+            case SparseSample(level=whole_level, least=least):
+                level, hidden = float(whole_level) if least == 1 else None, max(whole_level, least)
+            case SparsePriority(least=least):
+                cut = mechanism.cut(np.asarray(answer))
+                level, hidden = cut if least == 1 else None, max(cut, least)
         return cls(
             keys=keys,
             codes=codes,
             values=values * float(grid),
             noisy=noisy,
             grid=grid,
-            epsilon=terms.epsilon,
-            filter=type(mechanism).__name__,
-            noise_variance=variance,
+            strategy=strategy,
+            terms=prepared.terms,
             level=level,
+            hidden=hidden,
+            account=account,
             entry=entry,
+            receipt=receipt,
         )
+
+    @classmethod
+    def of(cls, published: Published) -> "SparseRelease":
+        """What was published from a database."""
+        return cls.made(
+            published.prepared,  # type: ignore[arg-type]
+            published.noisy[0],
+            strategy=published.strategy,  # type: ignore[arg-type]
+            keys=Keys.over(published.domain),
+            account=published.account,
+            entry=published.entry,
+            receipt=published.receipt,
+        )
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.terms.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        return self.terms.delta
+
+    @cached_property
+    def mechanism(self) -> Any:
+        """What was drawn: a function of the filter, the domain and the price."""
+        return self.strategy.mechanism(self.keys.size, self.terms)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return (self.mechanism.event,)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation of the noise of each cell, shown or not; None where there is none of a public law.
+
+        That a cell is shown says that its noise may have been large: what is shown is off by more, on average.
+        """
+        variance = getattr(self.mechanism, "variance", None)
+        return None if variance is None else float(self.grid) * math.sqrt(variance)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -91,6 +148,26 @@ class SparseRelease:
             code = int(self.keys.encode({name: [one] for name, one in code.items()})[0])
         at = int(np.searchsorted(self.codes, code))
         return float(self.values[at]) if at < len(self.codes) and int(self.codes[at]) == code else 0.0
+
+    def cell(self, code: int | Mapping[str, Any], *, confidence: float = CONFIDENCE) -> Estimate:
+        """One cell that was named in advance, shown or not, with an interval: |noise| <= q at this confidence.
+
+        A noisy number that is shown is then at most q off. One that is not is below ``hidden``, so that the count is
+        below ``hidden`` + q; and no count is negative. Whoever looks for the most striking of many cells needs
+        intervals for all of these at once.
+        """
+        share = float(probability("confidence", confidence))
+        if isinstance(code, Mapping):
+            code = int(self.keys.encode({name: [one] for name, one in code.items()})[0])
+        at = int(np.searchsorted(self.codes, code))
+        there = at < len(self.codes) and int(self.codes[at]) == code
+        value = float(self.values[at]) if there else 0.0
+        if self.deviation is None or self.hidden is None:
+            return Estimate(value=value, deviation=None, low=None, high=None, confidence=share, why_no_interval=_FIRST)
+        far = self.mechanism.error(beta=1 - share)
+        low, high = (int(self.noisy[at]) - far, int(self.noisy[at]) + far) if there else (0, self.hidden + far)
+        ends = max(0.0, low * float(self.grid)), max(0.0, high * float(self.grid))
+        return Estimate(value=value, deviation=self.deviation, low=ends[0], high=ends[1], confidence=share)
 
     def within(
         self, named: Mapping[str, Any] | None = None, *, confidence: float = CONFIDENCE, **axes: Any
@@ -107,78 +184,69 @@ class SparseRelease:
         for places, box in zip(self.keys.digits(self.codes), boxes, strict=True):
             inside &= (places >= box.start) & (places < box.stop)
         total = float(self.values[inside].sum())
-        if self.level is None or self.noise_variance is None:
+        if self.level is None or self.deviation is None:
             return Estimate(value=total, deviation=None, low=None, high=None, confidence=share, why_no_interval=_HIDDEN)
         size = np.abs(self.noisy[inside].astype(float))
         cells = math.prod(box.stop - box.start for box in boxes)
         sampled = float((self.level * np.maximum(self.level - size, 0)).sum())
-        deviation = float(self.grid) * math.sqrt(cells * self.noise_variance + sampled)
+        deviation = math.sqrt(cells * self.deviation**2 + float(self.grid) ** 2 * sampled)
         reach = NormalDist().inv_cdf((1 + share) / 2) * deviation
         return Estimate(value=total, deviation=deviation, low=total - reach, high=total + reach, confidence=share)
 
     def to_table(self) -> dict[str, list[Any]]:
         """Columns of the domain, and ``value``."""
-        return {**self.keys.decode(self.codes), "value": self.values.tolist()}
+        return {**self.keys.decode(self.codes), self._value_name: self.values.tolist()}
+
+    @property
+    def _value_name(self) -> str:
+        return free(VALUE, {name for name, _ in self.keys.axes})
+
+    def _shown(self) -> list[Shown]:
+        columns = self.to_table()
+        types = {name: Type.REAL if name == self._value_name else type_of(column) for name, column in columns.items()}
+        return [
+            shown(name, types[name], [str(one) for one in column] if types[name] is Type.TEXT else column)
+            for name, column in columns.items()
+        ]
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of what is shown (needs pandas)."""
+        return to_pandas(self._shown())
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame of what is shown (needs polars)."""
+        return to_polars(self._shown())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table of what is shown (needs pyarrow)."""
+        return to_arrow(self._shown())
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss, and from filter, size and contribution the event."""
+        one, paid = self.terms.contribution, self.receipt
+        told: dict[str, Any] = {
+            "account": self.account,
+            "contribution": {"cells": one.cells, "each": one.each, "total": one.total},
+            "delta": ratio(self.delta),
+            "domain": digest_of([axis_to_json(name, labels) for name, labels in self.keys.axes]),
+            "entry": self.entry,
+            "epsilon": ratio(self.epsilon),
+            "events": [event.to_json() for event in self.events],
+            "neighbors": one.neighbors.value,
+            "shape": list(self.keys.lengths),
+            "steps": [],
+            "strategy": tags.to_json(self.strategy),
+        }
+        return canonical(told | ({} if paid is None else asdict(paid)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON; ``publish.sparse.load`` reads it."""
-        Path(path).write_text(json.dumps(self.to_json(), ensure_ascii=False) + "\n", encoding="utf-8")
+        from hubbub.publish.sparse import saved
+
+        saved.save(self, path)
 
     def to_json(self) -> dict[str, Any]:
         """All of it."""
-        return {
-            "format": FORMAT,
-            "version": stored.VERSION,
-            "axes": [_axis(name, labels) for name, labels in self.keys.axes],
-            "codes": stored.packed(self.codes),
-            "values": stored.packed(self.values),
-            "noisy": stored.packed(self.noisy),
-            "grid": ratio(self.grid),
-            "epsilon": ratio(self.epsilon),
-            "filter": self.filter,
-            "noise_variance": self.noise_variance,
-            "level": self.level,
-            "entry": self.entry,
-        }
+        from hubbub.publish.sparse import saved
 
-
-def load(path: str | os.PathLike[str]) -> SparseRelease:
-    """What ``save`` has written."""
-    try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
-        if told["format"] != FORMAT or told["version"] != stored.VERSION:
-            raise ValueError("another format")
-        return SparseRelease(
-            keys=Keys(axes=tuple(_axis_from(one) for one in told["axes"])),
-            codes=stored.unpacked(told["codes"]),
-            values=stored.unpacked(told["values"]),
-            noisy=stored.unpacked(told["noisy"]),
-            grid=Fraction(told["grid"]),
-            epsilon=Fraction(told["epsilon"]),
-            filter=str(told["filter"]),
-            noise_variance=told["noise_variance"],
-            level=told["level"],
-            entry=int(told["entry"]),
-        )
-    except OSError as problem:
-        raise ParameterError("path", f"a file that can be read ({problem.strerror})", str(path)) from None
-    except (ValueError, KeyError, TypeError) as problem:
-        raise ParameterError("path", "a file that a sparse release has written", str(path)) from problem
-
-
-def _axis(name: str, labels: Any) -> dict[str, Any]:
-    if isinstance(labels, Words):
-        return {"name": name, "words": [labels.alphabet, labels.length, labels.shorter]}
-    if isinstance(labels, range):  # also those that are too long for an Axis
-        return {"name": name, "range": [labels.start, labels.stop, labels.step]}
-    return Axis(name=name, labels=labels).to_json()
-
-
-def _axis_from(told: Mapping[str, Any]) -> tuple[str, Any]:
-    match told:
-        case {"name": str(name), "words": [str(alphabet), int(length), bool(shorter)]}:
-            return name, Words(alphabet=alphabet, length=length, shorter=shorter)
-        case {"name": str(name), "range": [int(start), int(stop), int(step)]} if step:
-            return name, range(start, stop, step)
-    axis = Axis.from_json(told)
-    return axis.name, axis.labels
+        return saved.to_json(self)

@@ -1,22 +1,19 @@
 """Publish counts over a huge domain, from those of its cells that are not empty."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from hubbub.mechanisms import Nonzeros
 from hubbub.meter import Meter
 from hubbub.parameters import Real, positive
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.layer import Cells
-from hubbub.publish.run import ACCOUNT, own_gate
+from hubbub.publish.run import ACCOUNT, measured, own_gate
 from hubbub.publish.sparse.filters import Filter
 from hubbub.publish.sparse.keys import Keys, Labels
+from hubbub.publish.sparse.prepared import PreparedSparse
 from hubbub.publish.sparse.release import SparseRelease
 from hubbub.publish.terms import Terms
-from hubbub.secret import Facts, Secret
 
 
 def run(
@@ -38,15 +35,10 @@ def run(
     """
     keys = domain if isinstance(domain, Keys) else Keys.of(domain)
     terms, step = Terms.at(epsilon, contribution=contribution), positive("grid", grid)
-    mechanism = shown.mechanism(keys.size, terms)
+    prepared = PreparedSparse.of(shown, keys.lengths, terms)
     places = keys.encode(codes) if isinstance(codes, Mapping) else codes
-    one = terms.contribution
-    reach = replace(
-        Cells(shape=(keys.size,)).reach(one),
-        linf=Fraction(one.each),
-        monotone=one.neighbors is Neighbors.ADD_REMOVE,
+    cells = Nonzeros.of(places, counts, size=keys.size)
+    (kept,), entry = measured(prepared, cells, meter=meter or own_gate(terms, account), account=account)
+    return SparseRelease.made(
+        prepared, kept, strategy=shown, keys=keys, grid=Fraction(step), account=account, entry=entry
     )
-    facts = Facts(account=account, sensitivity=reach, neighbors=one.neighbors)
-    secret = Secret(Nonzeros.of(places, counts, size=keys.size), facts)
-    release = (meter or own_gate(terms, account)).measure(mechanism, secret)
-    return SparseRelease.made(mechanism, release.value, keys=keys, terms=terms, grid=step, entry=release.entry)

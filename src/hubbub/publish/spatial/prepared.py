@@ -15,6 +15,9 @@ from hubbub.publish.spatial.inference import Stage, settled
 from hubbub.publish.strategy import Measurement, no_public_error
 from hubbub.publish.terms import Terms
 
+COUNTING = Fraction(1, 50)
+"""The share that buys the number of rows, where sizes follow from it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedMap:
@@ -39,6 +42,14 @@ class PreparedMap:
 
     def estimate(self, noisy: Sequence[Any]) -> Array:
         return settled(self.stages(noisy[0]))
+
+    def leaves(self, noisy: Sequence[Any]) -> Array:
+        """The finest group that each cell was measured in, for maps to draw."""
+        found, used = np.zeros(self.shape, dtype=np.int64), 0
+        for stage in self.stages(noisy[0]):
+            found = np.where(stage.labels >= 0, used + stage.labels, found)
+            used += len(stage.noisy)
+        return found
 
     def variances(self, queries: Array) -> Array:
         raise no_public_error(
@@ -68,6 +79,11 @@ def parts(share: Fraction) -> int:
 def everything(shape: Shape, share: int) -> Sums:
     """The noisy number of all rows."""
     return Sums(labels=np.zeros(shape, dtype=np.int64), weights=np.array([share]))
+
+
+def rows_at_least_one(told: Sequence[Array]) -> float:
+    """The noisy number of rows, from the first answer."""
+    return max(float(told[0][0]), 1.0)
 
 
 def grid_labels(shape: Shape, sides: Sequence[int]) -> Array:

@@ -1,7 +1,7 @@
 """Nested quadrants that are all measured: nothing depends on the data but, if it is asked for, what is pruned after."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -120,6 +120,10 @@ class EvenBelow:
         leaves = noisy[-1].reshape(self.levels[-1]) if self.inner is None else self.inner.estimate(noisy)
         return evenly(leaves, self.shape)
 
+    def leaves(self, noisy: Sequence[Any]) -> Array:
+        """The same for all data: the blocks of the last level."""
+        return _numbered(self.levels[-1], self.shape)
+
     def influence(self, queries: Array) -> list[Array]:
         """A leaf counts by the mean of the query over its cells."""
         leaves = self.levels[-1]
@@ -158,18 +162,37 @@ class Pruned:
     def estimate(self, noisy: Sequence[Any]) -> Array:
         """A node is kept whole where its estimate or its children are too small, or a node above it was."""
         cells = self.inner.estimate(noisy)
-        ended, found = np.zeros(self.levels[0], dtype=bool), cells
-        for level, below in zip(self.levels, [*self.levels[1:], None], strict=True):
-            sums, sizes = gathered(cells, level), gathered(np.ones(self.shape), level)
-            parts = 0.0 if below is None else gathered(np.ones(self.shape), below).min()
-            ends = ~spread(ended, level) & ((sums < self.stop) | np.full(level, parts < self.least))
-            mean = spread(sums / sizes, self.shape)
+        found = cells
+        for level, ends in self._ends(cells):
+            mean = spread(gathered(cells, level) / gathered(np.ones(self.shape), level), self.shape)
             found = np.where(spread(ends, self.shape), mean, found)
-            ended = spread(ended, level) | ends
         return found
+
+    def leaves(self, noisy: Sequence[Any]) -> Array:
+        """The node that each cell was kept whole in, or the cell's own of the last level; for maps to draw."""
+        found, used = _numbered(self.levels[-1], self.shape), math.prod(self.levels[-1])
+        for level, ends in self._ends(self.inner.estimate(noisy)):
+            found = np.where(spread(ends, self.shape), used + _numbered(level, self.shape), found)
+            used += math.prod(level)
+        return found
+
+    def _ends(self, cells: Array) -> Iterator[tuple[Shape, Array]]:
+        """Level by level, which of its nodes are kept whole."""
+        ended = np.zeros(self.levels[0], dtype=bool)
+        for level, below in zip(self.levels, [*self.levels[1:], None], strict=True):
+            parts = 0.0 if below is None else gathered(np.ones(self.shape), below).min()
+            small = (gathered(cells, level) < self.stop) | np.full(level, parts < self.least)
+            ends = ~spread(ended, level) & small
+            yield level, ends
+            ended = spread(ended, level) | ends
 
     def variances(self, queries: Array) -> Array:
         raise no_public_error("which nodes were pruned depends on the noisy counts, and so on the data.")
+
+
+def _numbered(parts: Shape, shape: Shape) -> Array:
+    """Which of so many blocks each cell is in."""
+    return spread(np.arange(math.prod(parts)).reshape(parts), shape)
 
 
 def evenly(leaves: Array, shape: Shape) -> Array:

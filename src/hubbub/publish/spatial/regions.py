@@ -1,5 +1,6 @@
 """Trees of rectangles: cut at private medians, then in halves; and all levels counted, the leaves at most."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,11 +11,23 @@ from hubbub.mechanisms.splits import Cuts
 from hubbub.mechanisms.staged import GRAIN, Step, Sums
 from hubbub.parameters import Real, probability, whole
 from hubbub.publish.layer import Array, Shape
-from hubbub.publish.spatial.prepared import PreparedMap, flat_map, parts, prepared_map
+from hubbub.publish.spatial.prepared import (
+    COUNTING,
+    PreparedMap,
+    everything,
+    flat_map,
+    parts,
+    prepared_map,
+    rows_at_least_one,
+)
 from hubbub.publish.terms import Terms
 
-MEDIANS = Fraction(3, 10)
-"""The share for where to cut, as first proposed."""
+MEDIANS, FEW = Fraction(3, 10), Fraction(1, 10)
+"""The share for where to cut: as first proposed, and where only the first level is cut."""
+MOST = 10
+"""Levels, at most."""
+LEAF = 4
+"""About so many rows times ε are left in a leaf, where the number of levels follows from a noisy count."""
 _TWICE = 2
 
 
@@ -23,32 +36,38 @@ class KdTree:
     """Rectangles cut at private medians, along one axis after the other, so that leaves hold about as many rows each.
 
     One level is two cuts; all levels are counted, at shares that grow towards the leaves by the third root of 2, and
-    the cells follow by least squares.
+    the cells follow by least squares. Without a ``height`` there are as many levels as a noisy number of rows deserves.
 
     Privacy:
         Claim: ε of the terms for cells that one unit moves within its contribution.
-        Proof: one run of mechanisms.Staged: ``medians`` of the price is split evenly over the cuts from the whole to
-            the leaves, of which each cell sees one at a time; the rest over the levels of counts. Rectangles of one
+        Proof: one run of mechanisms.Staged: ``counting`` of the price for the noisy number of rows, clamped to at
+            least 1, where it decides the height; ``medians`` of the price is split evenly over the cuts from the whole
+            to the leaves, of which each cell sees one at a time; the rest over the levels of counts. Rectangles of one
             step are disjoint. Where cuts are tried comes from the grid.
         Needs: mechanisms.Staged; a contribution that was enforced before cells were counted.
         Ref: Cormode, Procopiuc, Srivastava, Shen, Yu 2012.
     """
 
-    height: int = 4
+    height: int | None = None
     medians: Real = MEDIANS
+    counting: Real = COUNTING
     name: str = "kd-tree"
 
     def __post_init__(self) -> None:
-        whole("height", self.height, least=1, most=10)
+        if self.height is not None:
+            whole("height", self.height, least=1, most=MOST)
         object.__setattr__(self, "medians", probability("medians", self.medians))
+        object.__setattr__(self, "counting", probability("counting", self.counting))
 
     def prepare(self, shape: Shape, terms: Terms) -> PreparedMap:
-        return prepared_map(_plan(shape, self.height, 0, Fraction(self.medians)), terms)
+        return prepared_map(_plan(self, shape, terms, kd=self.height, quad=0), terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hybrid:
     """Private medians for the upper levels, halves for the lower ones: cuts are paid only where rows abound.
+
+    Without ``quad`` there are as many lower levels as a noisy number of rows deserves.
 
     Privacy:
         Claim: ε of the terms for cells that one unit moves within its contribution.
@@ -57,24 +76,33 @@ class Hybrid:
         Ref: Cormode, Procopiuc, Srivastava, Shen, Yu 2012.
     """
 
-    kd: int = 2
-    quad: int = 3
-    medians: Real = MEDIANS
+    kd: int = 1
+    quad: int | None = None
+    medians: Real = FEW
+    counting: Real = COUNTING
     name: str = "hybrid"
 
     def __post_init__(self) -> None:
-        whole("kd", self.kd, least=1, most=10)
-        whole("quad", self.quad, least=0, most=10 - self.kd)
+        whole("kd", self.kd, least=1, most=MOST)
+        if self.quad is not None:
+            whole("quad", self.quad, least=0, most=MOST - self.kd)
         object.__setattr__(self, "medians", probability("medians", self.medians))
+        object.__setattr__(self, "counting", probability("counting", self.counting))
 
     def prepare(self, shape: Shape, terms: Terms) -> PreparedMap:
-        return prepared_map(_plan(shape, self.kd, self.quad, Fraction(self.medians)), terms)
+        return prepared_map(_plan(self, shape, terms, kd=self.kd, quad=self.quad), terms)
 
 
-def _plan(shape: Shape, kd: int, quad: int, medians: Fraction) -> "RegionsPlan":
-    cuts = max(1, parts(medians) // (_TWICE * kd))
-    left, levels = GRAIN - cuts * _TWICE * kd, kd + quad + 1
-    return RegionsPlan(shape=flat_map(shape), kd=kd, quad=quad, cuts=cuts, counts=geometric(left, levels))
+def _plan(of: KdTree | Hybrid, shape: Shape, terms: Terms, *, kd: int | None, quad: int | None) -> "RegionsPlan":
+    counted = kd is None or quad is None
+    return RegionsPlan(
+        shape=flat_map(shape),
+        kd=kd,
+        quad=quad,
+        counting=parts(Fraction(of.counting)) if counted else 0,
+        medians=parts(Fraction(of.medians)),
+        worth=float(terms.epsilon) / terms.contribution.total,
+    )
 
 
 def geometric(whole_price: int, levels: int) -> tuple[int, ...]:
@@ -85,47 +113,64 @@ def geometric(whole_price: int, levels: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionsPlan:
-    """First all cuts, then the counts of all levels."""
+    """How many rows if that decides anything, then all cuts, then the counts of all levels."""
 
     shape: Shape
-    kd: int
-    quad: int
-    cuts: int
-    """The charge of one cut."""
-    counts: tuple[int, ...]
-    """The charge of each level of counts, the top first."""
+    kd: int | None
+    quad: int | None
+    counting: int
+    """The charge of the number of rows; 0 where it is not asked for."""
+    medians: int
+    """The charge of all cuts together."""
+    worth: float
+    """ε for each row of a unit."""
 
     def step(self, told: Sequence[Array]) -> Step | None:
-        paid = _TWICE * self.kd
-        if len(told) < paid:
-            region = self._below(told)
-            return Cuts(shape=self.shape, regions=_with_axis(region, len(told) % 2), weight=self.cuts)
-        level = len(told) - paid
-        if level >= len(self.counts):
+        if self.counting and not told:
+            return everything(self.shape, self.counting)
+        kd, quad = self.sizes(told)
+        cut = max(1, self.medians // (_TWICE * kd))
+        after, paid = told[1:] if self.counting else told, _TWICE * kd
+        if len(after) < paid:
+            regions = with_axis(cut_apart(self.shape, after), len(after) % 2)
+            return Cuts(shape=self.shape, regions=regions, weight=cut)
+        level, counts = len(after) - paid, geometric(GRAIN - self.counting - cut * paid, kd + quad + 1)
+        if level >= len(counts):
             return None
-        regions = self.levels(told[:paid])[level]
-        return Sums(labels=painted(self.shape, regions), weights=np.full(len(regions), self.counts[level]))
+        regions = self.levels(after[:paid], kd, quad)[level]
+        return Sums(labels=painted(self.shape, regions), weights=np.full(len(regions), counts[level]))
 
-    def levels(self, cuts: Sequence[Array]) -> list[Array]:
+    def sizes(self, told: Sequence[Array]) -> tuple[int, int]:
+        """How many levels are cut at medians, and how many in halves."""
+        if self.kd is not None and self.quad is not None:
+            return self.kd, self.quad
+        deep = round(math.log(max(rows_at_least_one(told) * self.worth / LEAF, 1), 4))
+        room = min(MOST, max((length - 1).bit_length() for length in self.shape))
+        if self.kd is None:
+            return max(1, min(deep, room)), 0
+        return self.kd, max(0, min(deep, room) - self.kd)
+
+    def levels(self, cuts: Sequence[Array], kd: int, quad: int) -> list[Array]:
         """The rectangles of each level that is counted, the whole first."""
-        found = [self._below(cuts[: _TWICE * level]) for level in range(self.kd + 1)]
-        for _ in range(self.quad):
+        found = [cut_apart(self.shape, cuts[: _TWICE * level]) for level in range(kd + 1)]
+        for _ in range(quad):
             halves = found[-1]
             for axis in (0, 1):
-                withs = _with_axis(halves, axis)
+                withs = with_axis(halves, axis)
                 halves = _cut(withs, (withs[np.arange(len(withs)), 2 * withs[:, 4]] + _ends(withs)) // 2)
             found.append(halves)
         return found
 
-    def _below(self, cuts: Sequence[Array]) -> Array:
-        """The rectangles after these cuts."""
-        regions = np.array([[0, self.shape[0], 0, self.shape[1]]])
-        for place, chosen in enumerate(cuts):
-            regions = _cut(_with_axis(regions, place % 2), chosen)
-        return regions
+
+def cut_apart(shape: Shape, cuts: Sequence[Array]) -> Array:
+    """The rectangles after these cuts, along one axis after the other."""
+    regions = np.array([[0, shape[0], 0, shape[1]]])
+    for place, chosen in enumerate(cuts):
+        regions = _cut(with_axis(regions, place % 2), chosen)
+    return regions
 
 
-def _with_axis(regions: Array, axis: int) -> Array:
+def with_axis(regions: Array, axis: int) -> Array:
     """Along the axis whose turn it is, or the other one where that is a single cell wide."""
     wide = regions[:, 2 * axis + 1] - regions[:, 2 * axis] > 1
     return np.column_stack([regions, np.where(wide, axis, 1 - axis)])

@@ -141,6 +141,11 @@ def begin(kind: str, **public: object) -> Source:
     return source
 
 
+def is_substituted() -> bool:
+    """Whether a test's source is drawn from: what may be repeated there is refused everywhere else."""
+    return not isinstance(_source.get(), SystemSource)
+
+
 @contextmanager
 def substituted(source: Source) -> Iterator[None]:
     """Draw from another source, for tests only: with a predictable source there is no privacy at all.

@@ -1,0 +1,165 @@
+"""Sums over rows, a block at a time: nothing as large as the table is ever copied, and every sum is exact.
+
+Rows come from a function of a slice, so that cleaning, scaling and products are made where they are used. Floats that
+are whole numbers are added exactly as long as no partial sum leaves 53 bits; blocks are small enough for that, and are
+added up in 64-bit integers.
+
+Privacy:
+    Claim: a total over rows of [−1, 1]^width moves by at most ``most``·2^bits in every coordinate when a unit comes or
+        goes, in L1 by ``most``·width·2^bits, and in L2 by its root times width.
+    Proof: each row is clipped, multiplied by its weight in [0, 1] and cut towards zero, so that it is a vector of whole
+        numbers within ± weight·2^bits; a unit's weights sum to at most ``most`` (``Crowd.weights``).
+    Needs: rows that depend on themselves and on earlier releases alone.
+    Ref: SOUNDNESS 29.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.steps import BITS, Steps
+from hubbub.learn.tuition import Tuition, reached
+
+BLOCK = 1 << 14
+"""Rows at a time: 2^14 rows of 20 columns stay in a processor's cache, and 2^14·2^32 < 2^53."""
+NEARLY = 1 - 2.0**-30
+"""Shorter rows cannot become too long by rounding."""
+NONE = np.empty(0, dtype=np.int64)
+
+Rows = Callable[[slice], Array]
+"""The rows of a slice, as finite floats in two dimensions."""
+
+
+def parts_of(rows: int, *, size: int = BLOCK) -> Iterator[slice]:
+    """Slices that cover all rows."""
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))
+
+
+def row_products(x: Array, coefficients: Array) -> Array:
+    """x·c of each row by itself: one column after the other, so that every row goes through the same roundings.
+
+    A product of matrices may round a row in another way when other rows stand beside it; decided by its last bit, a row
+    would then move when somebody else comes or goes.
+    """
+    total = np.zeros(len(x))
+    for column, coefficient in zip(x.T, coefficients.tolist(), strict=True):
+        total += column * coefficient
+    return total
+
+
+def unit_rows(
+    tables: Sequence[Array], low: Array, high: Array, *, slope: Array | float = 1.0, shift: Array | float = 0.0,
+    leading: float | None = None,
+) -> Rows:  # fmt: skip
+    """Rows of tables side by side, each column's [low, high] to [−1, 1], clipped; then times ``slope`` plus ``shift``.
+
+    What is no finite number is the middle of its column's bounds. ``leading`` is a constant column before all others.
+    The same as ``steps.scaled``, in place and in one block's memory.
+    """
+    half, first = (high - low) / 2, 0 if leading is None else 1
+    middle = low + half
+    with np.errstate(divide="ignore"):
+        inverse = np.where(half > 0, 1.0 / half, 0.0)
+    moved = np.ndim(slope) > 0 or np.ndim(shift) > 0 or slope != 1.0 or shift != 0.0
+    ends = np.cumsum([0, *(table.shape[1] for table in tables)]) + first
+
+    def rows(part: slice) -> Array:
+        block = np.empty((part.stop - part.start, int(ends[-1])))
+        for table, start, stop in zip(tables, ends, ends[1:], strict=False):
+            block[:, start:stop] = table[part]
+        inner = block[:, first:]
+        with np.errstate(invalid="ignore", over="ignore"):
+            inner -= middle
+            if not np.isfinite(inner.sum()):
+                inner[~np.isfinite(inner)] = 0.0
+            inner *= inverse
+        np.clip(inner, -1.0, 1.0, out=inner)
+        if moved:
+            inner *= slope
+            inner += shift
+        if leading is not None:
+            block[:, 0] = leading
+        return block
+
+    return rows
+
+
+def box_total(rows: Rows, *, width: int, crowd: Crowd, bits: int = BITS) -> Array:
+    """Σ of rows within [−1, 1]^width, each counting for its weight, in steps of 2^-bits."""
+    total = np.zeros(width, dtype=np.int64)
+    weights = None if crowd.units is None else crowd.weights
+    for part in parts_of(crowd.rows):
+        block = rows(part)
+        np.clip(block, -1.0, 1.0, out=block)
+        if weights is not None:
+            block *= weights[part, None]
+        block *= 1 << bits
+        np.trunc(block, out=block)
+        total += (np.ones(len(block)) @ block).astype(np.int64)
+    return total
+
+
+def shortened(block: Array, *, bits: int, weights: Array | None) -> Array:
+    """Rows in place as whole numbers in floats, of squared length at most weight·2^2bits."""
+    most = float(1 << bits)
+    length = np.sqrt(np.einsum("ij,ij->i", block, block))
+    scale = most / np.maximum(length, 1.0)
+    if weights is not None:
+        scale *= np.sqrt(weights)
+    block *= scale[:, None]
+    np.trunc(block, out=block)
+    # Rounding of roots and quotients can leave a row that was shortened one step too long: one less is enough.
+    near = np.flatnonzero(length > NEARLY)
+    if len(near):
+        whole = block[near]
+        beyond = np.einsum("ij,ij->i", whole, whole) > most * most * (1.0 if weights is None else weights[near])
+        whole[beyond] -= np.sign(whole[beyond])
+        block[near] = whole
+    return block
+
+
+def box_sums(
+    rows: Rows, *, width: int, crowd: Crowd, tuition: Tuition, share: Fraction, label: str, moved: int | None = None
+) -> tuple[Array, float]:
+    """Noisy sums of rows within [−1, 1]^width, and the standard deviation of each sum's noise.
+
+    ``moved``: a row has at most so many coordinates that are not 0 (all of them where that is not said).
+    """
+    most, some = 1 << BITS, width if moved is None else moved
+    steps = Steps(parts=NONE, grid=Fraction(1, most), l1=some * most, l2_squared=some * most * most, linf=most, l0=some)
+    reach = reached(steps, crowd)
+    mechanism = tuition.additive(tuition.spend(share), reach)
+    total = box_total(rows, width=width, crowd=crowd)
+    noisy = tuition.measure(mechanism, total, reach, grid=steps.grid, label=label)
+    return np.asarray(noisy, dtype=np.float64), mechanism.standard_deviation / most
+
+
+def ball_sums(
+    rows: Rows, *, width: int, radius: float, crowd: Crowd, tuition: Tuition, share: Fraction, label: str
+) -> tuple[Array, float]:
+    """Noisy sums of rows that come as x / radius and are shortened to length 1, and the deviation of their noise.
+
+    Both are given back times ``radius``.
+
+    Privacy:
+        Claim: a unit moves the total by at most ``most``·2^bits in L2, and by the root of ``width`` times that in L1.
+        Proof: whole numbers p with ‖p‖ <= 2^bits (``shortened`` checks them), times a weight and cut towards zero.
+        Needs: ``Crowd.weights``.
+        Ref: SOUNDNESS 29.
+    """
+    most, root = 1 << BITS, int(np.ceil(np.sqrt(width)))
+    steps = Steps(parts=NONE, grid=Fraction(1, most), l1=root * most, l2_squared=most * most, linf=most)
+    reach = reached(steps, crowd)
+    mechanism = tuition.additive(tuition.spend(share), reach)
+    weights = None if crowd.units is None else crowd.weights
+    total = np.zeros(width, dtype=np.int64)
+    for part in parts_of(crowd.rows):
+        whole = shortened(rows(part), bits=BITS, weights=None)
+        if weights is not None:
+            np.trunc(whole * weights[part, None], out=whole)
+        total += (np.ones(len(whole)) @ whole).astype(np.int64)
+    noisy = tuition.measure(mechanism, total, reach, grid=steps.grid, label=label)
+    return np.asarray(noisy, dtype=np.float64) * radius, mechanism.standard_deviation / most * radius

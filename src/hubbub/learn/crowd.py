@@ -1,0 +1,91 @@
+"""Whose the rows are: sums over people in which nobody counts for more than a stated number of rows.
+
+Privacy:
+    Claim: where every row's vector of whole numbers has norm at most B, adding or removing one unit moves the total by
+        at most ``most``·B in that norm, whatever the unit's rows are.
+    Proof: a unit with r rows adds S = Σ v if r <= most, and S·most/r with every coordinate cut towards zero if not. In
+        the first case ‖S‖ <= r·B <= most·B; in the second ‖S·most/r‖ <= most·B, and cutting coordinates towards zero
+        makes no L1, L2 or L∞ norm larger. The total is a sum over units, in exact integers.
+    Needs: rows whose norms were bounded one by one; ``units`` that say whose each row is.
+    Ref: SOUNDNESS 1, 29, 31.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.parameters import whole
+
+Array = np.ndarray[Any, Any]
+MOST_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """The owners of the rows of one table. Without ``units`` every row is a person's only one."""
+
+    rows: int
+    units: Array | None = None
+    """A code from 0 on for each row."""
+    most: int = 1
+    """A unit counts for at most so many rows: those of a unit with more share this weight evenly."""
+
+    @classmethod
+    def of(cls, groups: Any, *, rows: int, most: int = 1) -> "Crowd":
+        """From the ids that a user gave; rows without an owner (None, NaN) are each their own."""
+        held = whole("max_rows", most, least=1, most=MOST_ROWS)
+        if groups is None:
+            return cls(rows=rows, most=1)
+        ids = np.asarray(groups, dtype=object) if not isinstance(groups, np.ndarray) else groups
+        if ids.shape != (rows,):
+            raise ParameterError("groups", f"one id for each of the {rows} rows", f"shape {ids.shape}")
+        return cls(rows=rows, units=_coded(ids), most=held)
+
+    @property
+    def count(self) -> int:
+        """How many units: data, so for what is measured and nothing else."""
+        return self.rows if self.units is None else int(self.units.max(initial=-1)) + 1
+
+    @property
+    def weights(self) -> Array:
+        """What each row counts for, rounded down: a unit's weights sum to at most ``most``, and none is above 1."""
+        if self.units is None:
+            return np.ones(self.rows)
+        owned = np.bincount(self.units, minlength=self.count)[self.units]
+        shared: Array = np.where(owned > self.most, self.most / owned * (1 - 2.0**-40), 1.0)
+        return shared
+
+    def each(self, parts: Array) -> Array:
+        """What each unit adds, one row a unit, exactly."""
+        if parts.dtype.kind != "i" or parts.shape[:1] != (self.rows,):
+            raise TypeError(f"whole numbers for {self.rows} rows are needed, not {parts.dtype} {parts.shape}")
+        if self.units is None:
+            return parts
+        sums = np.zeros((self.count, *parts.shape[1:]), dtype=np.int64)
+        np.add.at(sums, self.units, parts)
+        owned = np.bincount(self.units, minlength=self.count)
+        shared = owned > self.most
+        if shared.any():
+            among = owned[shared].reshape(-1, *([1] * (parts.ndim - 1)))
+            part = sums[shared]
+            sums[shared] = np.sign(part) * (np.abs(part) * self.most // among)
+        return sums
+
+    def total(self, parts: Array) -> Array:
+        """Σ over units, exactly, as whole numbers of 64 bits."""
+        total: Array = self.each(parts).sum(axis=0, dtype=np.int64)
+        return total
+
+
+def _coded(ids: Array) -> Array:
+    """Codes from 0 on. Missing owners are owners of one row each, which bounds them like everybody else."""
+    if ids.dtype.kind in "iuUSb":
+        return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    codes: dict[Any, int] = {}
+    found = np.empty(len(ids), dtype=np.int64)
+    for place, one in enumerate(ids.tolist()):
+        owner = ("no owner", place) if one is None or one != one else ("owner", type(one).__name__, one)  # noqa: PLR0124
+        found[place] = codes.setdefault(owner, len(codes))
+    return found

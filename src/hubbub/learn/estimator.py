@@ -1,0 +1,117 @@
+"""What every private estimator shares: scikit-learn's conventions, a price, owners of rows, and a claim it can state.
+
+scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hubbub[learn]"``).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+
+from hubbub.errors import ParameterError
+from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.tuition import ACCOUNT, Tuition
+from hubbub.noise import entropy
+from hubbub.parameters import interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a fit guarantees and what it measured, for a person and for a certificate."""
+
+    epsilon: float
+    delta: float
+    unit: str
+    measured: tuple[str, ...]
+    excess: str
+
+    def __str__(self) -> str:
+        price = f"ε = {self.epsilon:.6g}" + (f", δ = {self.delta:.3g}" if self.delta else "")
+        return f"{price} for each {self.unit}; measured: {', '.join(self.measured) or 'nothing'}. {self.excess}".strip()
+
+
+class Private(BaseEstimator):  # type: ignore[misc]
+    """The base of all estimators here. A subclass's ``__init__`` only stores its parameters, as scikit-learn wants.
+
+    Parameters that all of them have: ``epsilon`` (1.0), ``delta``, ``bounds`` ((low, high), or a pair of arrays with
+    one number a column; None buys them from the budget), ``max_rows`` (with ``groups``: a person counts for at most so
+    many rows), ``meter`` and ``account`` (who pays; None: this fit alone), ``random_state`` (refused: noise that
+    somebody can repeat protects nobody).
+    """
+
+    epsilon: float
+    delta: float
+    bounds: Any
+    max_rows: int
+    meter: Any
+    account: str
+    random_state: Any
+
+    claim_: Claim
+
+    def _begin(self, *, rows: int, groups: Any) -> tuple[Tuition, Crowd]:
+        """The price and the owners of one fit."""
+        if self.random_state is not None and not entropy.is_substituted():
+            raise ParameterError(
+                "random_state",
+                "None: noise that can be repeated protects nobody (tests: hubbub.testing)",
+                self.random_state,
+            )
+        crowd = Crowd.of(groups, rows=rows, most=self.max_rows)
+        tuition = Tuition.at(epsilon=self.epsilon, delta=self.delta, meter=self.meter, account=self.account or ACCOUNT)
+        return tuition, crowd
+
+    def _end(self, tuition: Tuition, crowd: Crowd, *, excess: str = "") -> Self:
+        """State the claim. ``excess`` says what error to expect, from public numbers."""
+        unit = "row" if crowd.units is None else f"group, which counts for at most {crowd.most} rows"
+        measured = tuple(
+            f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
+        )
+        self.claim_ = Claim(
+            epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess
+        )
+        return self
+
+    def _features(self, x: Any, *, reset: bool) -> Array:
+        """Floats in two dimensions; NaN and infinities pass, for the bounds to deal with. Shapes are public."""
+        checked: Array = validate_data(
+            self, x, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1
+        )
+        return checked
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803 (scikit-learn's name)
+        shown = super().__repr__(N_CHAR_MAX)
+        name, _, rest = shown.partition("(")
+        return (
+            f"{name}({rest}" if "epsilon=" in rest else f"{name}(epsilon={self.epsilon!r}{', ' * (rest != ')')}{rest}"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = True
+        return tags
+
+
+def column_bounds(bounds: Any, *, columns: int) -> tuple[Array, Array] | None:
+    """(low, high) as two arrays with one number a column; None where they are to be bought."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
+        raise ParameterError("bounds", "(low, high), each a number or one number a column", bounds)
+    low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (columns,)) for side in bounds)
+    for one, other in zip(low.tolist(), high.tolist(), strict=True):
+        interval("bounds", (one, other))
+    return low.copy(), high.copy()
+
+
+def labels(y: Any, *, rows: int) -> Array:
+    """Labels as a flat array, one for each row; only their number and type are checked."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    given = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, ensure_min_samples=1)
+    flat: Array = column_or_1d(given, warn=True)
+    check_consistent_length(np.empty(rows), flat)
+    return flat

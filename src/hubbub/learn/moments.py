@@ -1,0 +1,66 @@
+"""Noisy means and variances of columns: what standardising needs, and what clipping well needs.
+
+Privacy:
+    Claim: the share of the price that is taken.
+    Proof: one vector (1, u, 2u² − 1) a row with u ∈ [−1, 1]^width after clipping to public or bought bounds: every
+        coordinate lies within [−1, 1], so ``box_sums`` bounds it; the rest is computed from the noisy sums.
+    Needs: ``box_sums``.
+    Ref: Dwork, McSherry, Nissim, Smith 2006.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hubbub.learn.blocks import Rows, box_sums
+from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.tuition import Tuition
+
+SLACK = 2.0
+"""A variance below so many standard deviations of its own noise is not known, and is taken for that much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Of columns within [−1, 1]."""
+
+    count: float
+    """A noisy number of rows, at least 1."""
+    mean: Array
+    variance: Array
+    """Never below what the noise can tell from 0."""
+    noise: float
+    """The standard deviation of the noise of one mean."""
+
+    @property
+    def deviation(self) -> Array:
+        return np.sqrt(self.variance)
+
+
+def widened(units: Rows) -> Rows:
+    """(1, u, 2u² − 1)."""
+
+    def rows(part: slice) -> Array:
+        block = units(part)
+        width = block.shape[1]
+        wide = np.empty((len(block), 1 + 2 * width))
+        wide[:, 0] = 1.0
+        wide[:, 1 : 1 + width] = block
+        squares = wide[:, 1 + width :]
+        np.multiply(block, block, out=squares)
+        squares *= 2.0
+        squares -= 1.0
+        return wide
+
+    return rows
+
+
+def moments(units: Rows, *, width: int, crowd: Crowd, tuition: Tuition, share: Fraction, label: str) -> Moments:
+    """``units`` gives rows within [−1, 1]^width."""
+    sums, noise = box_sums(widened(units), width=1 + 2 * width, crowd=crowd, tuition=tuition, share=share, label=label)
+    count = max(1.0, sums[0])
+    mean = np.clip(sums[1 : 1 + width] / count, -1.0, 1.0)
+    square = np.clip((sums[1 + width :] / count + 1.0) / 2.0, 0.0, 1.0)
+    least = min(1.0, max(SLACK * noise, 1.0) / count)
+    return Moments(count=count, mean=mean, variance=np.maximum(square - mean * mean, least), noise=noise / count)

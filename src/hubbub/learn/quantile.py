@@ -1,0 +1,197 @@
+"""Columns by their ranks: private quantiles, for uniform or normal scores, and for cells of equal weight."""
+
+import math
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hubbub.errors import ParameterError
+from hubbub.learn.bought import SHARE as BOUNDS
+from hubbub.learn.bought import bounds_of
+from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.estimator import Private
+from hubbub.learn.steps import cleaned
+from hubbub.learn.tuition import ACCOUNT, Tuition
+from hubbub.mechanisms import Quantiles
+from hubbub.parameters import whole
+from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.sensitivity import Sensitivity
+
+MOST_QUANTILES = 1024
+TIE_BITS = 20
+CLIPPED = 5.199337582605575
+"""Normal scores end where 10^-7 of a normal law is left, as in scikit-learn."""
+
+
+def quantiles_of(
+    x: Array, low: Array, high: Array, count: int, *, crowd: Crowd, tuition: Tuition, share: Fraction
+) -> Array:  # fmt: skip
+    """``count`` quantiles of each column between its ends, one row a quantile, ascending.
+
+    Privacy:
+        Claim: the share of the price that is taken.
+        Proof: each column's values are handed to ``Quantiles``, at most ``most`` of a unit (the first ones), for an
+            equal part of the share: ε over columns if pure; with a δ, ``levels`` choices of bounded range ε/levels have
+            ρ = ε²/(8·levels), which gives ε. What is no finite number is put in the middle of its column's bounds.
+        Needs: ``Quantiles``.
+        Ref: Kaplan, Schnapp, Stemmer 2022.
+    """
+    part = tuition.spend(share) / x.shape[1]
+    targets = tuple(Fraction(place, count + 1) for place in range(1, count + 1))
+    levels = count.bit_length()
+    if tuition.rho is None:
+        epsilon = tuition.pure(part)
+    else:
+        root = Fraction(math.isqrt(levels << 80), 1 << 40)  # of the levels, rounded down
+        epsilon = whole_units_rounded_down(tuition.selection(part) * root)
+    kept = first_rows(crowd)
+    found = np.empty((count, x.shape[1]))
+    for place, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        mechanism = Quantiles(
+            epsilon=epsilon, bounds=(Fraction(one), Fraction(other)), rows=crowd.most, targets=targets,
+            tie_bits=TIE_BITS,
+        )  # fmt: skip
+        values = cleaned(x[:, place] if kept is None else x[kept, place], missing=(one + other) / 2)
+        found[:, place] = tuition.measure(
+            mechanism, values, Sensitivity(rows=crowd.most), grid=None, label=f"quantiles of column {place}"
+        )
+    return np.maximum.accumulate(np.clip(found, low, high), axis=0)
+
+
+def first_rows(crowd: Crowd) -> Array | None:
+    """Which rows are among the first ``most`` of their unit; None for all."""
+    if crowd.units is None:
+        return None
+    order = np.argsort(crowd.units, kind="stable")
+    owned = np.bincount(crowd.units, minlength=crowd.count)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(owned) - owned, owned)
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order] = place < crowd.most
+    return kept
+
+
+class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private):  # type: ignore[misc]
+    """Every column to a uniform or normal one, by quantiles that were paid for.
+
+    Privacy:
+        Claim: (ε, δ) for each unit, as stated in ``claim_``.
+        Proof: bounds that are declared or bought, then ``quantiles_of``.
+        Needs: ``Tuition``.
+        Ref: Kaplan, Schnapp, Stemmer 2022.
+    """
+
+    def __init__(
+        self, *, n_quantiles: int = 31, output_distribution: str = "uniform", epsilon: float = 1.0, delta: float = 0.0,
+        bounds: Any = None, max_rows: int = 1, meter: Any = None, account: str = ACCOUNT, random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.n_quantiles = n_quantiles
+        self.output_distribution = output_distribution
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.max_rows = max_rows
+        self.meter = meter
+        self.account = account
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: N803
+        """Measure quantiles of each column."""
+        if self.output_distribution not in ("uniform", "normal"):
+            raise ParameterError("output_distribution", "'uniform' or 'normal'", self.output_distribution)
+        count = whole("n_quantiles", self.n_quantiles, least=1, most=MOST_QUANTILES)
+        x = self._features(X, reset=True)
+        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
+        inner = quantiles_of(x, low, high, count, crowd=crowd, tuition=tuition, share=tuition.left)
+        self.n_quantiles_ = count
+        self.quantiles_ = np.vstack([low, inner, high])
+        self.references_ = np.linspace(0.0, 1.0, count + 2)
+        return self._end(tuition, crowd, excess=ranks(tuition))
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Ranks between 0 and 1, or normal scores; a value that many share gets the middle of its ranks."""
+        check_is_fitted(self)
+        x = self._features(X, reset=False)
+        middle = (self.quantiles_[0] + self.quantiles_[-1]) / 2
+        known = cleaned(x, missing=middle)
+        out = np.empty_like(known)
+        for place, cuts in enumerate(self.quantiles_.T):
+            up = np.interp(known[:, place], cuts, self.references_)
+            down = -np.interp(-known[:, place], -cuts[::-1], -self.references_[::-1])
+            out[:, place] = (up + down) / 2
+        return np.clip(ndtri(out), -CLIPPED, CLIPPED) if self.output_distribution == "normal" else out
+
+    def inverse_transform(self, X: Any) -> Array:  # noqa: N803
+        """From ranks or scores back to values."""
+        check_is_fitted(self)
+        ranked = np.asarray(X, dtype=np.float64)
+        if self.output_distribution == "normal":
+            ranked = ndtr(ranked)
+        columns = [np.interp(ranked[:, place], self.references_, cuts) for place, cuts in enumerate(self.quantiles_.T)]
+        return np.column_stack(columns)
+
+
+class KBinsDiscretizer(OneToOneFeatureMixin, TransformerMixin, Private):  # type: ignore[misc]
+    """Every column to whole numbers 0 … n_bins − 1: cells of about equal weight, or (for nothing) of equal width.
+
+    Privacy:
+        Claim: (ε, δ) for each unit, as stated in ``claim_``; equal widths between declared bounds cost nothing.
+        Proof: bounds that are declared or bought, then ``quantiles_of``.
+        Needs: ``Tuition``.
+        Ref: Kaplan, Schnapp, Stemmer 2022.
+    """
+
+    def __init__(
+        self, n_bins: int = 16, *, strategy: str = "quantile", epsilon: float = 1.0, delta: float = 0.0,
+        bounds: Any = None, max_rows: int = 1, meter: Any = None, account: str = ACCOUNT, random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.max_rows = max_rows
+        self.meter = meter
+        self.account = account
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: N803
+        """Find the ends of the cells."""
+        if self.strategy not in ("quantile", "uniform"):
+            raise ParameterError("strategy", "'quantile' or 'uniform'", self.strategy)
+        count = whole("n_bins", self.n_bins, least=2, most=MOST_QUANTILES)
+        x = self._features(X, reset=True)
+        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        equal = self.strategy == "uniform"
+        low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition, share=Fraction(1) if equal else BOUNDS)
+        inner = np.linspace(low, high, count + 1)[1:-1]
+        if not equal:
+            inner = quantiles_of(x, low, high, count - 1, crowd=crowd, tuition=tuition, share=tuition.left)
+        self.bin_edges_ = np.vstack([low, inner, high])
+        self.n_bins_ = np.full(x.shape[1], count)
+        return self._end(tuition, crowd, excess="" if equal else ranks(tuition))
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """The cell of each value, as a float; what is missing goes with the middle of the bounds."""
+        check_is_fitted(self)
+        x = self._features(X, reset=False)
+        return coded(x, self.bin_edges_).astype(np.float64)
+
+
+def coded(x: Array, edges: Array) -> Array:
+    """Which cell of each column's edges (one column of edges a column), the outermost without end."""
+    known = cleaned(x, missing=(edges[0] + edges[-1]) / 2)
+    return np.column_stack(
+        [np.searchsorted(edges[1:-1, place], known[:, place], side="right") for place in range(x.shape[1])]
+    )
+
+
+def ranks(tuition: Tuition) -> str:
+    """What to expect of quantiles, in rows."""
+    asked = [one.mechanism for one in tuition.releases if isinstance(one.mechanism, Quantiles)]
+    error = max(one.error(beta=0.05) for one in asked)
+    return f"No quantile of a column is off by more than {error:.3g} rows of rank, for 19 columns in 20."

@@ -1,0 +1,129 @@
+"""What one fit may spend, and the one way it spends it: through the gate, in shares that are fixed before data is seen.
+
+Privacy:
+    Claim: everything a fit learns is (ε, δ)-DP for its whole table, a unit being a row or, with ``groups``, a person.
+    Proof: each measurement is calibrated for its share w of ε (pure: δ = 0), or of a ρ that converts into (ε, δ); the
+        shares handed out sum to at most 1 (``spend`` refuses more), and pure losses and ρ add up under adaptive
+        composition. The gate checks each mechanism against the sensitivity that the crowd and the steps prove.
+    Needs: shares, shapes and branches that depend on parameters and earlier releases alone (SOUNDNESS 16).
+    Ref: Dwork, McSherry, Nissim, Smith 2006; Bun, Steinke 2016.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import AccountingError, ParameterError
+from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.steps import Steps
+from hubbub.mechanisms import Gaussian, Geometric
+from hubbub.mechanisms.base import Mechanism
+from hubbub.meter import Meter
+from hubbub.parameters import Real, positive, probability, rational
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.convert import rho_rounded_down
+from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.release import Release
+from hubbub.secret import Facts, Secret
+
+ACCOUNT = "learning"
+
+
+@dataclass(slots=True, kw_only=True)
+class Tuition:
+    """The price of one fit and what was bought with it so far. Units are added or removed."""
+
+    epsilon: Fraction
+    delta: Fraction
+    meter: Meter
+    account: str = ACCOUNT
+    left: Fraction = Fraction(1)
+    """The share of the price that is not yet handed out."""
+    releases: list[Release] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, *, epsilon: Real, delta: Real = 0, meter: Meter | None = None, account: str = ACCOUNT) -> "Tuition":
+        """Without a meter nobody keeps count over several fits: (ε, δ) is the price of this one alone."""
+        price = whole_units_rounded_down(positive("epsilon", epsilon))
+        slack = probability("delta", delta) if delta else Fraction(0)
+        if meter is None:
+            ample = Budget(epsilon=price + 1024, delta=Fraction(1, 2) if slack else Fraction(0))
+            meter = Meter({account: ample})
+        if not isinstance(meter, Meter):
+            raise ParameterError("meter", "a Meter, such as that of a session", type(meter).__name__)
+        return cls(epsilon=price, delta=slack, meter=meter, account=account)
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The zCDP price; None where δ is 0 and losses are counted in ε.
+
+        As accounts do, it takes half of δ for the conversion; the other half is for what may fail (``failure``).
+        """
+        return rho_rounded_down(self.epsilon, self.delta / 2) if self.delta else None
+
+    def spend(self, share: Real) -> Fraction:
+        """Take a share of the price. What it buys is ``pure(share)`` or ``concentrated(share)``."""
+        part = rational("share", share)
+        if not 0 < part <= self.left:
+            raise AccountingError(f"A fit asked for {part} of its price with {self.left} left.")
+        self.left -= part
+        return part
+
+    def pure(self, part: Fraction) -> Fraction:
+        """The ε that a share buys where losses are counted in ε."""
+        return whole_units_rounded_down(self.epsilon * part)
+
+    def selection(self, part: Fraction) -> Fraction:
+        """The ε of a release of bounded range (exponential mechanism) that a share buys: its ρ is ε²/8."""
+        if self.rho is None:
+            return self.pure(part)
+        root = Fraction(float(self.rho * part * 8) ** 0.5) * Fraction((1 << 40) - 1, 1 << 40)
+        return whole_units_rounded_down(root)
+
+    def additive(self, part: Fraction, sensitivity: Sensitivity) -> Geometric | Gaussian:
+        """The noise that a share buys for a vector of whole numbers: geometric if pure, Gaussian with a δ."""
+        rho = self.rho
+        if rho is None:
+            l1 = sensitivity.l1
+            assert l1 is not None
+            return Geometric(epsilon=self.pure(part), sensitivity=int(-(-l1 // 1)))
+        l2_squared = sensitivity.l2_squared
+        assert l2_squared is not None
+        return Gaussian.at_rho(rho=rho * part, sensitivity_squared=l2_squared)
+
+    def measure(
+        self, mechanism: Mechanism, value: Any, sensitivity: Sensitivity, *, grid: Fraction | None, label: str
+    ) -> Any:
+        """One measurement through the gate; what comes back is public. The caller took its share by ``spend``."""
+        facts = Facts(account=self.account, sensitivity=sensitivity, neighbors=Neighbors.ADD_REMOVE, grid=grid)
+        release = self.meter.measure(mechanism, Secret(value, facts), label=label)
+        self.releases.append(release)
+        return release.value
+
+    def sums(self, steps: Steps, crowd: Crowd, *, share: Real, label: str) -> Array:
+        """Noisy column sums over all units, in floats."""
+        part = self.spend(share)
+        reach = reached(steps, crowd)
+        mechanism = self.additive(part, reach)
+        noisy = self.measure(mechanism, crowd.total(steps.parts), reach, grid=steps.grid, label=label)
+        return np.asarray(noisy, dtype=np.float64)
+
+    def count(self, crowd: Crowd, *, share: Real, label: str = "number of rows") -> float:
+        """A noisy number of rows (each unit counts for at most ``crowd.most``), at least 1 (SOUNDNESS 16)."""
+        ones = Steps(parts=np.ones((crowd.rows, 1), dtype=np.int64), grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
+        return max(1.0, float(self.sums(ones, crowd, share=share, label=label)[0]))
+
+
+def reached(steps: Steps, crowd: Crowd) -> Sensitivity:
+    """How far one unit can move the total."""
+    most = crowd.most
+    return Sensitivity(
+        l0=None if steps.l0 is None or crowd.units is not None else steps.l0,
+        l1=Fraction(most * steps.l1),
+        l2_squared=Fraction(most * most * steps.l2_squared),
+        linf=Fraction(most * steps.linf),
+    )

@@ -1,0 +1,48 @@
+"""Specimens of objective perturbation, in one dimension, where the law of a minimum has a closed form."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from hubbub.mechanisms.convex import Examples, Loss
+from hubbub.mechanisms.objective import ObjectivePerturbation
+from hubbub.mechanisms.registry_specimen import Specimen
+
+STEP = Fraction(1, 64)
+
+
+def examples(*signs: int) -> Examples:
+    """Rows at 1, on these sides."""
+    many = len(signs)
+    return Examples(
+        features=np.ones((many, 1)), signs=np.array(signs, dtype=np.float64).reshape(-1, 1), weights=np.ones(many)
+    )
+
+
+def at(epsilon: Fraction, delta: Fraction = Fraction(0), ridge: Fraction | None = None) -> ObjectivePerturbation:
+    return ObjectivePerturbation.at(loss=Loss.HINGE, width=1, epsilon=epsilon, delta=delta, step=STEP, ridge=ridge)
+
+
+def _outputs(reach: int) -> tuple[float, ...]:
+    return tuple(float(place * STEP) for place in range(-reach, reach + 1))
+
+
+_PURE = at(Fraction(1))
+_SOME = at(Fraction(1, 2), Fraction(1, 10))
+OBJECTIVE = (
+    Specimen(
+        name="objective perturbation",
+        mechanism=_PURE,
+        pair=(examples(), examples(1)),
+        twin=at(Fraction(1288, 1000), ridge=_PURE.ridge),
+        outputs=_outputs(180),
+    ),
+    Specimen(
+        name="objective perturbation, gaussian",
+        mechanism=_SOME,
+        pair=(examples(), examples(1)),
+        twin=at(Fraction(1, 2), Fraction(4, 25), ridge=_SOME.ridge),
+        outputs=_outputs(48),
+        loose=True,
+    ),
+)

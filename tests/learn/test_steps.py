@@ -1,0 +1,55 @@
+"""Whole steps keep the bounds that are proven of them, whatever the values are."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from hubbub.learn.steps import BITS, cleaned, in_ball, in_box, scaled
+
+ODD = (0.0, -0.0, 1.0, -1.0, 1.0 + 2**-52, -1.0 - 2**-52, 0.3, 1e308, -1e308, math.inf, -math.inf, math.nan, 5e-324)
+
+
+@pytest.mark.parametrize("bits", [1, 3, BITS])
+def test_every_row_of_odd_values_stays_within_the_norms_of_its_box(bits: int) -> None:
+    steps = in_box(np.array(list(product(ODD, repeat=2))), bits=bits)
+    each = np.abs(steps.parts)
+    assert each.max() == steps.linf == 1 << bits
+    assert each.sum(axis=1).max() == steps.l1
+    assert (each**2).sum(axis=1).max() == steps.l2_squared
+
+
+def test_coordinates_are_cut_towards_zero() -> None:
+    assert in_box(np.array([[0.999, -0.999, 0.5, -0.26]]), bits=2).parts.tolist() == [[3, -3, 2, -1]]
+    assert in_box(np.array([[1.0, -1.0, 1.5, math.inf]]), bits=2).parts.tolist() == [[4, -4, 4, 0]]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@pytest.mark.parametrize("bits", [2, 8, BITS])
+def test_every_row_in_a_ball_is_no_longer_than_the_ball(width: int, bits: int) -> None:
+    chance = np.random.default_rng(width * 100 + bits)
+    rows = np.vstack(
+        [
+            np.array([ODD[:width], ODD[2 : 2 + width], ODD[7 : 7 + width]]),
+            chance.normal(size=(2000, width)) * 10.0 ** chance.integers(-3, 4, (2000, 1)),
+            np.full((1, width), 1 / math.sqrt(width)),
+        ]
+    )
+    steps = in_ball(rows, bits=bits)
+    squares = (steps.parts**2).sum(axis=1)
+    assert squares.max() <= steps.l2_squared == (1 << bits) ** 2
+    assert np.abs(steps.parts).sum(axis=1).max() <= steps.l1
+    assert squares.max() >= 0.5 * steps.l2_squared
+
+
+def test_missing_values_become_constants_before_any_arithmetic() -> None:
+    rows = np.array([[math.nan, 2.0], [math.inf, -math.inf]])
+    assert cleaned(rows, missing=np.array([7.0, 8.0])).tolist() == [[7.0, 2.0], [7.0, 8.0]]
+    assert np.isnan(rows[0, 0])
+
+
+def test_scaling_clips_at_both_ends_and_survives_columns_without_width() -> None:
+    low, high = np.array([0.0, 5.0]), np.array([10.0, 5.0])
+    rows = np.array([[0.0, 5.0], [10.0, 4.0], [-0.001, 6.0], [10.001, math.nan], [2.5, 5.0], [math.nan, 0.0]])
+    assert scaled(rows, low, high).tolist() == [[-1, 0], [1, 0], [-1, 0], [1, 0], [-0.5, 0], [0, 0]]

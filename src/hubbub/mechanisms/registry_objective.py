@@ -20,6 +20,7 @@ def examples(*signs: int) -> Examples:
 
 
 def at(epsilon: Fraction, delta: Fraction = Fraction(0), ridge: Fraction | None = None) -> ObjectivePerturbation:
+    """For one column: where its law can be written down."""
     return ObjectivePerturbation.at(loss=Loss.HINGE, width=1, epsilon=epsilon, delta=delta, step=STEP, ridge=ridge)
 
 

@@ -101,6 +101,7 @@ class FlowMap:
 
 
 def drawn_axes(published: Published, places: Places | None) -> list[Axis]:
+    """The axes that are drawn, x before y, from first to last; what is left moves."""
     axes = list(published.domain.axes)
     if places is not None:
         return axes
@@ -117,6 +118,7 @@ def _x_first(one: Axis, two: Axis) -> tuple[Axis, Axis]:
 
 
 def moving_cells(published: Published, drawn: list[Axis]) -> CellMap:
+    """Cells, or leaves of a partition, at every moment."""
     axes = list(published.domain.axes)
     moving = next((axis for axis in axes if axis not in drawn), None)
     order = [axes.index(axis) for axis in ([moving] if moving else []) + drawn]
@@ -164,16 +166,19 @@ def in_domain(boxes: Array, order: Sequence[int], moment: int | None) -> Array:
 
 
 def shapes_of(boxes: Array, x: Axis, y: Axis) -> Array:
+    """West, south, east and north of each box, in the units of its axes."""
     edges = [np.array([axis.labels.edge(place) for place in range(len(axis.labels) + 1)]) for axis in (x, y)]  # type: ignore[attr-defined]
     west, east, south, north = boxes.T
     return np.column_stack([edges[0][west], edges[1][south], edges[0][east], edges[1][north]])
 
 
 def grid_of(drawn: Sequence[Axis]) -> tuple[int, int]:
+    """How many cells there are along x and y."""
     return len(drawn[0].labels), len(drawn[1].labels)
 
 
 def plane_of(x: Axis, y: Axis, *more: Axis) -> Plane:
+    """Where all of it is drawn, with room for the ends of every axis."""
     ends = [(float(one.labels.low), float(one.labels.high)) for one in (x, y, *more)]  # type: ignore[attr-defined]
     wide, high = ends[::2], ends[1::2]
     bounds = (min(one[0] for one in wide), min(one[0] for one in high))

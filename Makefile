@@ -37,9 +37,10 @@ bench-utility: $(VENV)/.bench ## what is published, beside the reference impleme
 	$(BIN)/python -m bench utility scale $(ARGS)
 
 bench-learn: $(VENV)/.bench ## private estimators beside diffprivlib's, in minutes; kept in bench/results
-	$(BIN)/python -m bench learn-bayes learn-classify learn-kmeans learn-pca learn-regression $(ARGS)
+	$(BIN)/python -m bench learn-bayes learn-classify learn-kmeans learn-pca learn-regression learn-speed $(ARGS)
 
-docs: $(VENV)/.dev ## build the documentation into site/
+docs: $(VENV)/.dev ## build the documentation into site/, with a gallery that is run anew
+	$(BIN)/python -m tools.gallery
 	$(BIN)/mkdocs build --strict $(ARGS)
 
 mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants chosen by their hash, and see that the tests notice (under two hours)
@@ -53,7 +54,7 @@ audit: $(VENV)/.dev ## audit everything that has a name 100 times; nothing of ou
 	$(BIN)/python -m tools.audit $(ARGS)
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) out site build dist .mutate .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) out site docs/gallery build dist .mutate .bench .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:

@@ -47,7 +47,9 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, publish, query
+    from hubbub.cli import anonymity, attack, audit, budget, check, diagnose, explain, init, ledger, publish, query
+    from hubbub.cli.attack_people import add
+    from hubbub.cli.tour import tour
 
     app.command()(query.query)
     app.command()(explain.explain)
@@ -56,6 +58,10 @@ def _grow() -> None:
     app.command()(init.init)
     app.command()(check.check)
     app.command()(audit.audit)
+    app.command()(tour)
+    add(attack.app)
+    app.add_typer(attack.app, name="attack")
+    app.add_typer(anonymity.app, name="anonymity")
     app.add_typer(budget.app, name="budget")
     app.add_typer(ledger.app, name="ledger")
 

@@ -2,36 +2,36 @@
 
 Every answer has the noise of the textbook. It leaks all the same: an expression that fails tells about the row on which
 it failed, one that takes long tells by taking long, nobody counts what was spent, and the noise is made of doubles.
-Never use it for people who exist.
+It is here to be attacked; nobody who exists may ever be behind it.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Self
 
-import duckdb
-import numpy as np
+from hubbub.attack.made_up import MadeUp
 
 
 class NaiveGateway:
-    """Counting questions, each answered with Laplace noise of scale 1/ε, as many as one likes."""
+    """Counting questions about made-up people, each answered with Laplace noise of scale 1/ε, as many as one likes."""
 
     def __init__(self, bits: Sequence[int], *, epsilon: float = 1.0, seed: int = 0) -> None:
+        import duckdb
+
         self._connection = duckdb.connect(config={"threads": 1})
         self._connection.execute(
-            "CREATE TABLE people AS SELECT i AS person, i AS code, bits[i + 1] AS ill, 'person ' || i AS name "
+            "CREATE TABLE people AS SELECT i AS id, i AS code, bits[i + 1] AS ill, 'person ' || i AS name "
             f"FROM (SELECT {[int(bit) for bit in bits]} AS bits), range({len(bits)}) AS t(i)"
         )
-        self._noise = np.random.default_rng(seed)
+        self._noise = MadeUp(seed, "gateway")
         self._scale = 1 / epsilon
 
     def ask(self, question: str) -> float:
         """The first number of the result, with noise. Errors of the engine reach whoever asks."""
         row = self._connection.execute(question).fetchone()
-        return float(row[0] if row else 0) + float(self._noise.laplace(0, self._scale))
+        return float(row[0] if row else 0) + float(self._noise.laplace(1, self._scale)[0])
 
-    def __enter__(self) -> NaiveGateway:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:

@@ -1,0 +1,9 @@
+"""Syntactic anonymity: measure a table, or make one satisfy a definition; and say what that does not cover."""
+
+from hubbub.anonymity.hierarchies import Digits, Hierarchy, Ranges, Tree
+from hubbub.anonymity.limits import not_covered
+from hubbub.anonymity.make import Made, make
+from hubbub.anonymity.measure import Measured, measure
+from hubbub.anonymity.wanted import Wanted
+
+__all__ = ["Digits", "Hierarchy", "Made", "Measured", "Ranges", "Tree", "Wanted", "make", "measure", "not_covered"]

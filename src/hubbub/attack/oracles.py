@@ -1,0 +1,166 @@
+"""Side doors of a SQL gateway: not what it answers, but whether it fails, and how long it takes.
+
+A gateway that adds noise to its answers and runs any expression on every row can be made to fail, or to work hard,
+exactly where one person's row has one value. The noise protects the number; the error and the clock tell the bit.
+
+Ref: Haeberlen, Pierce, Narayan 2011 (state, budget and timing channels).
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hubbub.attack.finding import Finding
+from hubbub.attack.made_up import Array, MadeUp
+from hubbub.errors import ParameterError
+
+READ = 0.95
+"""From this share of bits read on, the door is open."""
+Ask = Callable[[str], Any]
+"""Asks one question; raises where the gateway fails or refuses."""
+
+_COUNT, _IF = "SELECT count(*) AS n FROM {table} WHERE ", "CASE WHEN {person} AND {secret} THEN "
+FAILING = {
+    "a cast": _COUNT + "CAST(" + _IF + "'x' ELSE '1' END AS INTEGER) = 1",
+    "an overflow": _COUNT + _IF + "9223372036854775807 ELSE 1 END * length(name) > 0",
+    "a division by zero": _COUNT + "1 / " + _IF + "0 ELSE 1 END = 1",
+    "a root of −1": _COUNT + "sqrt(" + _IF + "-1 ELSE 1 END) = 1",
+    "a raised error": _COUNT + _IF + "error('x') ELSE '1' END = '1'",
+}
+"""Questions that fail for one person with the secret, if anything on a row can make a question fail."""
+
+SLOW = _COUNT + _IF + "length(md5(repeat(name, 2000000))) ELSE 1 END > -{turn}"
+"""A question that works hard for one person with the secret; each turn asks it anew, lest it be remembered."""
+HARD_MATCH = _COUNT + _IF + "name LIKE '%p%e%r%s%o%n%x%y%z%' ELSE name LIKE 'a' END AND code > -{turn}"
+"""The same with nothing but a pattern, for gateways that know few functions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspects:
+    """Whose bit is read, in words of SQL; the truth is known to the lab alone."""
+
+    table: str
+    persons: tuple[str, ...]
+    """One condition each, such as ``id = 7``."""
+    secret: str
+    """The condition to be learned, such as ``ill = 1``."""
+    truth: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.persons) != len(self.truth) or len(set(self.truth)) < 2:
+            raise ParameterError("truth", "one bit for each person, of both kinds", self.truth)
+
+    def questions(self, template: str, *, turn: int = 1) -> list[str]:
+        """The question about each of them."""
+        return [template.format(table=self.table, person=one, secret=self.secret, turn=turn) for one in self.persons]
+
+
+def error_oracle(ask: Ask, suspects: Suspects, *, target: str, ways: dict[str, str] | None = None) -> Finding:
+    """One question about each person and way to fail: what fails is read as yes."""
+    truth = np.array(suspects.truth)
+    rows, best = [], 0.0
+    base = max(truth.mean(), 1 - truth.mean())
+    for name, template in (ways or FAILING).items():
+        failed = np.array([_fails(ask, one) for one in suspects.questions(template)])
+        right = float((failed == truth).mean())
+        told = "both" if len(set(failed.tolist())) > 1 else "always" if failed[0] else "never"
+        rows.append((name, told, f"{right:.0%}" if told == "both" else "nothing"))
+        best = max(best, right if told == "both" else float(base))
+    works = best >= READ
+    return Finding(
+        title=f"Errors of {target}",
+        verdict=(
+            f"Whether a question fails tells the bit of {best:.0%} of {len(truth)} people."
+            if works
+            else f"Whether a question fails tells nothing about {len(truth)} people."
+        ),
+        works=works,
+        notes=("Each question would fail for one person, and only if the secret is true of them.",),
+        columns=("made to fail by", "fails", "bits read"),
+        rows=tuple(rows),
+        numbers={"read": best, "base": float(base), "people": len(truth)},
+    )
+
+
+def _fails(ask: Ask, question: str) -> bool:
+    try:
+        ask(question)
+    except Exception:  # whatever an outsider sees as a failure
+        return True
+    return False
+
+
+def timing_oracle(
+    ask: Ask, suspects: Suspects, *, target: str, repeats: int = 5, template: str = SLOW,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Finding:  # fmt: skip
+    """The same question about each person, in turns and several times: the slower half-way is read as yes."""
+    if repeats < 1:
+        raise ParameterError("repeats", "1 or more", repeats)
+    truth = np.array(suspects.truth)
+    taken = np.zeros((repeats, len(truth)))
+    refused = 0
+    for turn in range(repeats):
+        for place, question in enumerate(suspects.questions(template, turn=turn + 1)):
+            start = clock()
+            refused += _fails(ask, question)
+            taken[turn, place] = clock() - start
+    typical = np.median(taken, axis=0)
+    guess = typical > _between(typical)
+    right = float((guess == truth).mean())
+    order = _area(typical[truth], typical[~truth])
+    works = right >= READ
+    return Finding(
+        title=f"How long {target} takes",
+        verdict=(
+            f"The clock tells the bit of {right:.0%} of {len(truth)} people, asked {repeats} times each."
+            if works
+            else f"The clock tells the bit of {right:.0%} of {len(truth)} people: no better than chance lets it."
+        ),
+        works=works,
+        notes=(f"{refused} of {taken.size} questions were refused or failed.",),
+        columns=("the secret is", "median", "fastest", "slowest"),
+        rows=tuple(
+            (name, *(f"{1000 * value:.2f} ms" for value in (np.median(side), side.min(), side.max())))
+            for name, side in (("false", typical[~truth]), ("true", typical[truth]))
+        ),
+        numbers={"read": right, "order": order, "refused": refused / taken.size, "people": len(truth)},
+        draw=partial(_draw, typical, truth),
+    )
+
+
+def _between(typical: Array) -> float:
+    """The middle of the widest gap: two kinds of times lie on its two sides, if there are two kinds."""
+    ranked = np.sort(typical)
+    place = int(np.argmax(np.diff(ranked)))
+    return float(ranked[place] + ranked[place + 1]) / 2
+
+
+def _area(slow: Array, fast: Array) -> float:
+    """How often a person of whom it is true takes longer than one of whom it is not: one half where nothing is told."""
+    above = (slow[:, None] > fast).mean() + (slow[:, None] == fast).mean() / 2
+    return float(above)
+
+
+def _draw(typical: Array, truth: Array, axes: Any) -> None:
+    for side, name, colour in ((~truth, "false", "#0072B2"), (truth, "true", "#D55E00")):
+        axes.plot(np.flatnonzero(side), 1000 * typical[side], "o", color=colour, label=f"the secret is {name}")
+    axes.set_xlabel("person")
+    axes.set_ylabel("median time in ms")
+    axes.legend()
+
+
+def suspects(*, people: int, seed: int = 0) -> Suspects:
+    """Made-up people of the table ``people``, who have a code, a name, and are ill or not."""
+    truth = MadeUp(seed, "suspects").bits(people)
+    truth[:2] = 0, 1
+    return Suspects(
+        table="people",
+        persons=tuple(f"code = {place}" for place in range(people)),
+        secret="ill = 1",
+        truth=tuple(bool(bit) for bit in truth),
+    )

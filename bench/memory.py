@@ -50,7 +50,10 @@ class Peak:
 
     def _look(self) -> None:
         while not self._done.wait(self._every):
-            self.bytes = max(self.bytes, resident(self._root))
+            self._look_once()
+
+    def _look_once(self) -> None:
+        self.bytes = max(self.bytes, resident(self._root))
 
     def __enter__(self) -> "Peak":
         self.bytes = resident(self._root)

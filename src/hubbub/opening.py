@@ -19,6 +19,11 @@ from hubbub.policy.tables import Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.session import Database
 
+_UNREAD = (
+    "A table with a unique column could not be read, or not in time. Is it what was declared? If it is large, give it "
+    "more time: limits=hubbub.policy.tables.Limits(seconds=600)."
+)
+
 
 def open(
     data: Any,
@@ -80,7 +85,7 @@ def open(
                 limits=chosen,
                 version=version,
             )
-            with before_the_charge("A table with a unique column could not be read. Is it what was declared?"):
+            with before_the_charge(_UNREAD):
                 policy = with_keys_seen(policy, engine.repeated)
         book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
         return Database(policy, ledger=book, engine=engine, principal=principal)

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from hubbub import buying, publishing
-from hubbub.engines import dense
+from hubbub.engines import dense, uncut
 from hubbub.engines.aggregate import aggregate
 from hubbub.meter import Meter, answered
 from hubbub.privacy.budget import Budget
@@ -124,6 +124,15 @@ def _many_cells(op: Aggregate, *rest: Any, **more: Any) -> Any:
     return aggregate(replace(op, most_groups=op.most_groups + 1), *rest, **more)
 
 
+_least_limit = uncut.least_limit
+
+
+def _one_more(op: Aggregate) -> int:
+    """Rows of a unit that has one too many are taken for rows that no limit cuts."""
+    least = _least_limit(op)
+    return least + 1 if least else 0
+
+
 def _read_first(ledger: Any, ask: Any, work: Callable[[Meter], str]) -> Any:
     """Reads, draws, and pays then."""
     ample = Budget(epsilon=Fraction(10**9), delta=ask.delta and Fraction(1, 2), neighbors=ask.events[0].neighbors)
@@ -146,6 +155,7 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
     ),
     "no bounds": (_patched(dense, "aggregate", _unbounded), "value .* moved by .* noise was made for"),
     "one cell too many": (_patched(dense, "aggregate", _many_cells), "cells moved by"),
+    "a unit beyond its limits is not cut": (_patched(uncut, "least_limit", _one_more), "rows count, and"),
     "read before it is paid": (_patched(publishing, "answered", _read_first), "read 0 came after 0 charges"),
     "bought before it is paid": (_patched(buying, "answered", _read_first), "read 0 came after 0 charges"),
 }

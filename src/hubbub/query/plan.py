@@ -230,8 +230,8 @@ def _selected(
 def one_row_a_unit(relation: Relation, policy: Policy) -> bool:
     """Whether no unit can have two rows: the owner's check saw one in the table, and no join makes it more."""
     match relation:
-        case Scan(table=table):
-            return table in policy.enforced
+        case Scan(table=table, unit=unit, path=path):
+            return table in policy.enforced or (unit is not None and not path and policy.has_key(table, unit))
         case Filter(input=below) | Project(input=below):
             return one_row_a_unit(below, policy)
         case JoinPublic(input=below, most=most):

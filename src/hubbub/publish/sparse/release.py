@@ -17,14 +17,16 @@ from hubbub.parameters import probability
 from hubbub.policy.kinds import Type
 from hubbub.privacy.event import Event
 from hubbub.publish import tags
+from hubbub.publish.domain import Bins
 from hubbub.publish.frames import VALUE, free, type_of
 from hubbub.publish.layer import Array
 from hubbub.publish.published import Estimate, Published, Receipt
 from hubbub.publish.run import ACCOUNT
 from hubbub.publish.sparse.filters import Filter
-from hubbub.publish.sparse.keys import Keys, axis_to_json
+from hubbub.publish.sparse.keys import Keys, Labels, axis_to_json
 from hubbub.publish.sparse.prepared import PreparedSparse, shown_cells
 from hubbub.publish.terms import Terms
+from hubbub.publish.words import Words
 from hubbub.query.columns import Shown, shown, to_arrow, to_pandas, to_polars
 from hubbub.release import CONFIDENCE
 
@@ -202,11 +204,13 @@ class SparseRelease:
         return free(VALUE, {name for name, _ in self.keys.axes})
 
     def _shown(self) -> list[Shown]:
-        columns = self.to_table()
-        types = {name: Type.REAL if name == self._value_name else type_of(column) for name, column in columns.items()}
+        """A column's type is that of the domain, whichever of its values are shown."""
+        types = {name: _type(labels) for name, labels in self.keys.axes} | {self._value_name: Type.REAL}
         return [
-            shown(name, types[name], [str(one) for one in column] if types[name] is Type.TEXT else column)
-            for name, column in columns.items()
+            shown(name, types[name], [None if one is None else str(one) for one in column])
+            if types[name] is Type.TEXT
+            else shown(name, types[name], column)
+            for name, column in self.to_table().items()
         ]
 
     def to_pandas(self) -> Any:
@@ -250,3 +254,9 @@ class SparseRelease:
         from hubbub.publish.sparse import saved
 
         return saved.to_json(self)
+
+
+def _type(labels: Labels) -> Type:
+    if isinstance(labels, range):
+        return Type.INTEGER
+    return Type.TEXT if isinstance(labels, Words | Bins) else type_of(list(labels))

@@ -85,7 +85,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     several, summed = _looked_at_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
     few, placed = 0 < rows_for_a_pair(op) <= FEW and not _paired(op.input), False
     if several:
-        kept = choose(coded, op.most_groups, function("dense_rank")) if choosing else coded
+        kept = choose(coded, op.most_groups, function("dense_rank"), places=True) if choosing else coded
         again, alone = select(name(KEPT), STAR), op.single or not (summed or private)
     if op.together is not None:
         counted = together.gathered(op, again if several else coded)
@@ -98,7 +98,8 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     elif not choosing:
         pairs = _pairs(op, coded, grouped=bool(op.groups))
     elif few:
-        pairs, placed = choose(coded, op.most_groups, function("dense_rank")), not private and _only_counts(op)
+        placed = not private and _only_counts(op)
+        pairs = choose(coded, op.most_groups, function("dense_rank"), places=placed)
         pairs = pairs if placed else _pairs(op, pairs, grouped=True)
     else:
         pairs = choose(_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
@@ -265,7 +266,7 @@ def _paired(op: Relation) -> bool:
     return isinstance(op, JoinOwn) or any(_paired(one) for one in below(op))
 
 
-def _chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql:
+def _chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None, places: bool = False) -> Sql:
     """At most so many groups of a unit, by a hash of unit and group under the secrets; equal hashes by the code.
 
     The unit itself separates units, so no collision can let one unit's groups decide about another's. The last hash
@@ -279,7 +280,7 @@ def _chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sq
     high = infix("<<", infix("&", mixed, low), number(_CODE_BITS))
     both = infix("|", high, cast(name(CODE), "UBIGINT"))
     ordered = select(within(rows), but(CODE), alias(both, _ORDER))
-    numbered = ranked(ordered, rank, [name(_ORDER)], adding=adding)
+    numbered = ranked(ordered, rank, [name(_ORDER)], adding=adding, places=places)
     told = alias(cast(infix("&", name(_ORDER), low), _CODE_TYPE), CODE)
     return select(within(numbered), but(_ORDER, RANK), told, where=[infix("<=", name(RANK), _whole(most))])
 

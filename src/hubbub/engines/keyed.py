@@ -73,7 +73,7 @@ def code(op: Aggregate) -> Sql:
     )
 
 
-def chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql:
+def chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None, places: bool = False) -> Sql:
     """At most so many groups of a unit, by a hash of unit and keys under the secrets; equal hashes by the keys.
 
     Half of the hash is sorted faster than all of it, and tells a unit's groups apart as well as it must.
@@ -81,7 +81,7 @@ def chosen(rows: Sql, most: int, rank: Sql, *, adding: Sql | None = None) -> Sql
     unit = function("hash", name(UNIT), secret(1))
     keys = function("hash", name(CODE), secret(2))
     mixed = cast(infix(">>", function("hash", function("xor", unit, keys)), number(_HALF)), "UINTEGER")
-    numbered = ranked(rows, rank, [mixed, name(CODE)], adding=adding)
+    numbered = ranked(rows, rank, [mixed, name(CODE)], adding=adding, places=places)
     return select(within(numbered), but(RANK), where=[infix("<=", name(RANK), constant(most, of(Type.INTEGER)))])
 
 

@@ -50,8 +50,8 @@ def owners(*, grouped: bool) -> list[Sql]:
     return [name(UNIT), *([name(CODE)] if grouped else [])]
 
 
-def ranked(rows: Sql, rank: Sql, order: Sequence[Sql], *, adding: Sql | None = None) -> Sql:
-    """Rows with the rank of their group in their unit, and their place from 0 on among the unit's rows in the group.
+def ranked(rows: Sql, rank: Sql, order: Sequence[Sql], *, adding: Sql | None = None, places: bool = False) -> Sql:
+    """Rows with the rank of their group in their unit; and their ``places`` from 0 on among its rows in the group.
 
     The order is one of groups; which row of a group has which place is open. All are numbered by one sort. ``adding``
     is summed up in the order, from the first row to each, where a group has one row.
@@ -60,9 +60,9 @@ def ranked(rows: Sql, rank: Sql, order: Sequence[Sql], *, adding: Sql | None = N
     def own(called: Sql) -> Sql:
         return over(called, partition=[name(UNIT)], order=order)
 
-    place = infix("-", own(function("row_number")), own(function("rank")))
+    numbered = [alias(infix("-", own(function("row_number")), own(function("rank"))), PLACE)] if places else []
     summed = [] if adding is None else [alias(own(function("sum", adding)), SO_FAR)]
-    return select(within(rows), STAR, alias(own(rank), RANK), alias(place, PLACE), *summed)
+    return select(within(rows), STAR, alias(own(rank), RANK), *numbered, *summed)
 
 
 def full(most: int, *, grouped: bool, placed: bool) -> Sql:

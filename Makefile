@@ -37,7 +37,7 @@ bench-utility: $(VENV)/.bench ## what is published, beside the reference impleme
 	$(BIN)/python -m bench utility scale $(ARGS)
 
 bench-learn: $(VENV)/.bench ## private estimators beside diffprivlib's, in minutes; kept in bench/results
-	$(BIN)/python -m bench learn-bayes learn-classify learn-kmeans learn-pca learn-regression learn-speed $(ARGS)
+	$(BIN)/python -m bench learn-bayes learn-classify learn-engine learn-kmeans learn-pca learn-regression learn-speed $(ARGS)
 
 docs: $(VENV)/.dev ## build the documentation into site/, with a gallery that is run anew
 	$(BIN)/python -m tools.gallery

@@ -10,6 +10,8 @@ from bench.data import shared
 Array = np.ndarray[Any, Any]
 ADULT = {0: (17, 90), 2: (12_285, 1_484_705), 4: (1, 16), 10: (0, 99_999), 11: (0, 4_356), 12: (1, 99)}
 """Numeric columns of the Adult extract with their public ranges."""
+WEATHER = slice(12, 16)
+"""Columns of the hourly hires that are numbers of the weather."""
 
 
 def adult_numbers() -> Array:
@@ -27,6 +29,20 @@ def sipu(name: str) -> Array:
         rows = np.loadtxt(file)
     low, high = rows.min(axis=0), rows.max(axis=0)
     return np.asarray((rows - low) / (high - low) * 2 - 1)
+
+
+def weather() -> Array:
+    """Temperature, felt temperature, humidity and wind of 17,379 hours, which their file has between 0 and 1."""
+    with gzip.open(shared("regression", "hour.csv.gz"), "rt") as file:
+        rows = np.genfromtxt(file, delimiter=",")
+    return np.asarray(np.clip(rows[:, WEATHER] * 2 - 1, -1, 1))
+
+
+def airfoils() -> Array:
+    """Frequency, angle, length, speed and thickness of 1,503 measurements, by their public ranges."""
+    rows = np.genfromtxt(shared("regression", "airfoil_self_noise.dat.txt"))[:, :5]
+    low, high = np.array([[200, 0, 0, 31, 0], [20_000, 23, 0.31, 72, 0.06]])
+    return np.asarray(np.clip((rows - low) / (high - low) * 2 - 1, -1, 1))
 
 
 def mixture(*, rows: int, columns: int, clusters: int, deviation: float, seed: int) -> Array:

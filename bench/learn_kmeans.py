@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans as Plain
 
-from bench.clusters import Array, adult_numbers, distance, mixture, sipu
+from bench.clusters import Array, adult_numbers, airfoils, distance, mixture, sipu, weather
 from bench.peers.venvs import PEERS, ROOT, NotInstalled, python_of
 from bench.record import Bench, Row
 from hubbub.learn import KMeans
@@ -27,8 +27,6 @@ CEILINGS = {
     "S1": {0.1: 0.0178, 1.0: 0.0083},
     "Adult": {0.1: 0.28, 1.0: 0.22},
 }
-SPEED = (1_000_000, 20, 8)
-SLOWER = 5.0
 
 
 def tables() -> dict[str, tuple[Array, int]]:
@@ -41,6 +39,18 @@ def tables() -> dict[str, tuple[Array, int]]:
         "4 columns": (mixture(rows=60_000, columns=4, clusters=10, deviation=0.1, seed=3), 10),
         "8 columns": (mixture(rows=20_000, columns=8, clusters=5, deviation=0.15, seed=5), 5),
         "20 columns": (mixture(rows=50_000, columns=20, clusters=8, deviation=0.15, seed=7), 8),
+        **held_out(),
+    }
+
+
+def held_out() -> dict[str, tuple[Array, int]]:
+    """What no constant of the algorithm was chosen on."""
+    return {
+        "held out, weather": (weather(), 8),
+        "held out, airfoils": (airfoils(), 5),
+        "held out, 3 columns": (mixture(rows=30_000, columns=3, clusters=6, deviation=0.12, seed=101), 6),
+        "held out, 6 columns": (mixture(rows=40_000, columns=6, clusters=12, deviation=0.1, seed=102), 12),
+        "held out, 12 columns": (mixture(rows=30_000, columns=12, clusters=7, deviation=0.2, seed=103), 7),
     }
 
 
@@ -62,7 +72,6 @@ def _rows() -> Iterator[Row]:
             for delta in (0.0, DELTA):
                 yield _ours(name, rows, clusters, epsilon, delta)
         yield from _peer(name, rows, clusters)
-    yield _speed()
 
 
 def _ours(name: str, rows: Array, clusters: int, epsilon: float, delta: float) -> Row:
@@ -113,31 +122,15 @@ def _asked(python: str, rows: Array, clusters: int) -> Any:
         return json.loads(out.read_text())
 
 
-def _speed() -> Row:
-    """A million rows: CPU seconds of one fit beside scikit-learn's with its own defaults."""
-    many, columns, clusters = SPEED
-    rows = mixture(rows=many, columns=columns, clusters=clusters, deviation=0.15, seed=11)
-    begun = time.process_time()
-    KMeans(clusters, bounds=(-1.0, 1.0)).fit(rows)
-    ours = time.process_time() - begun
-    begun = time.process_time()
-    Plain(clusters, random_state=0).fit(rows)
-    theirs = time.process_time() - begun
-    return Row(
-        what=f"{many:,} rows of {columns} columns",
-        figures={"CPU s": ours, "scikit-learn CPU s": theirs, "ratio": ours / theirs},
-        target=f"ratio ≤ {SLOWER:g}",
-        holds=ours <= SLOWER * theirs,
-    )
-
-
 BENCH = Bench(
     name="learn-kmeans",
     about="mean squared distance to the nearest centre, columns scaled to [−1, 1]",
     run=_rows,
-    steps=7 * 7 + 1,
+    steps=12 * 7,
     notes=(
         f"Means of {RUNS} fits with their standard errors (±); bounds (−1, 1) for everybody; pure ε unless δ is said.",
+        "Constants were chosen on the first seven tables; nothing was on those that are held out.",
+        "Weather: temperature, felt temperature, humidity, wind of 17,379 hours. Airfoils: 5 columns of 1,503 rows.",
         "Columns: clumps at random places (bench/clusters.py). S1, S3, A3: Fränti and Sieranoja. Adult: 6 columns.",
     ),
 )

@@ -1,29 +1,22 @@
-"""Held-out R² of regressions on hourly bicycle hires and on airfoils, ours beside diffprivlib; and what a fit costs."""
+"""Held-out R² of regressions on hourly bicycle hires and on airfoils, ours beside diffprivlib."""
 
 import gzip
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA as PlainPCA  # noqa: N811
 from sklearn.linear_model import LinearRegression as Plain
-from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.metrics import r2_score
-from sklearn.naive_bayes import GaussianNB as PlainBayes
-from sklearn.preprocessing import StandardScaler as PlainScaler
 
 from bench.data import shared
 from bench.learn_peer import PEER, Array, asked, spread
 from bench.record import Bench, Row
-from hubbub.learn import PCA, GaussianNB, LinearRegression, Ridge, StandardScaler
+from hubbub.learn import LinearRegression
 
 RUNS = 10
 EPSILONS = (0.1, 1.0)
 DELTA = 1e-6
 TARGETS = {("bike", 1.0): 0.27}
-SPEED = 5.0
-ROWS, COLUMNS = 1_000_000, 20
 Y_BOUNDS = {"bike": (0.0, 1000.0), "airfoil": (100.0, 145.0)}
 
 
@@ -68,7 +61,6 @@ def _rows() -> Iterator[Row]:
             own = [one["answer"] for one in peer if one["epsilon"] == epsilon]
             scores = [r2_score(y[b], guess) for b, guess in zip(test, own, strict=True)]
             yield Row(what=what, figures=spread(scores, "R²"), remark="δ = 0; the same ranges")
-    yield from speeds()
 
 
 def _ours(low: Array, high: Array, y_bounds: tuple[float, float]) -> dict[str, dict[str, Any]]:
@@ -88,44 +80,11 @@ def _held(name: str, epsilon: float, words: str, found: dict[str, float]) -> Row
     return Row(what=what, figures=found, target=f"R² ≥ {least}", holds=found["R²"] + 2 * found["± R²"] >= least)
 
 
-def speeds() -> Iterator[Row]:
-    """CPU seconds of one fit beside scikit-learn's, the better of two, in turns."""
-    chance = np.random.default_rng(0)
-    x = chance.normal(size=(ROWS, COLUMNS))
-    y = x @ chance.normal(size=COLUMNS) + chance.normal(size=ROWS)
-    label = (y > 0).astype(int)
-    public: dict[str, Any] = {"delta": DELTA, "bounds": (-5, 5)}
-    sides: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-        "StandardScaler": (lambda: StandardScaler(**public).fit(x), lambda: PlainScaler().fit(x)),
-        "LinearRegression": (
-            lambda: LinearRegression(y_bounds=(-30, 30), **public).fit(x, y),
-            lambda: Plain().fit(x, y),
-        ),
-        "Ridge": (lambda: Ridge(y_bounds=(-30, 30), **public).fit(x, y), lambda: PlainRidge().fit(x, y)),
-        "PCA": (lambda: PCA(5, **public).fit(x), lambda: PlainPCA(5).fit(x)),
-        "GaussianNB": (lambda: GaussianNB(classes=[0, 1], **public).fit(x, label), lambda: PlainBayes().fit(x, label)),
-    }
-    for name, (ours, theirs) in sides.items():
-        taken = {"hubbub CPU s": float("inf"), "scikit-learn CPU s": float("inf")}
-        for _ in range(2):
-            for side, job in zip(taken, (ours, theirs), strict=True):
-                begun = time.process_time()
-                job()
-                taken[side] = min(taken[side], time.process_time() - begun)
-        ratio = taken["hubbub CPU s"] / taken["scikit-learn CPU s"]
-        bound = SPEED if name != "Ridge" else None
-        yield Row(
-            what=f"fit {name}, {ROWS:,} × {COLUMNS}", figures={**taken, "ratio": ratio},
-            target=f"≤ {SPEED:g}×" if bound else "", holds=ratio <= SPEED if bound else None,
-            remark="" if bound else "three passes over the rows, scikit-learn's one",
-        )  # fmt: skip
-
-
 BENCH = Bench(
     name="learn-regression",
-    about="held-out R² at the same ranges, a fifth held out, and CPU seconds of a fit",
+    about="held-out R² at the same ranges, a fifth held out",
     run=_rows,
-    steps=2 * (1 + len(EPSILONS) * 4) + 5,
+    steps=2 * (1 + len(EPSILONS) * 4),
     notes=(
         f"Means of {RUNS} splits with their standard errors (±). Ranges are public: from the tables' descriptions.",
         "Bicycles: columns 2 to 13 of 19, hires an hour the target. scikit-learn's figure is with an intercept.",

@@ -41,6 +41,10 @@ class Meter:
         if not isinstance(self._purse, InMemory | OnLedger | Prepaid):
             raise ParameterError("accounts", "a mapping from account names to Budgets", accounts)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Meter":
+        """Itself: a copied account would be a budget out of nothing, and scikit-learn's ``clone`` copies parameters."""
+        return self
+
     @classmethod
     def on(cls, ledger: Ledger, *, principal: str = OWNER, policy: str = "", version: str = "1") -> "Meter":
         """A gate whose charges and answers are on disk before anybody sees them."""

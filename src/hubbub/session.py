@@ -22,6 +22,7 @@ from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.public import before_the_charge
 from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, ParameterError
+from hubbub.learning import Classroom, Learning
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.meter import Meter, answered
 from hubbub.parameters import Real, positive
@@ -46,13 +47,14 @@ from hubbub.query.question import Question
 from hubbub.query.selection import first_keys, restricted
 from hubbub.query.sql import question
 from hubbub.query.terms import quoted
+from hubbub.query.totals import Totals
 from hubbub.query.within import least_epsilon
 from hubbub.secret import Facts, Secret
 
 _INT64 = 1 << 62
 
 
-class Database(Publishing):
+class Database(Learning, Publishing):
     """Private data that can be asked. Close it, or use it in a ``with`` block."""
 
     def __init__(self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER) -> None:
@@ -198,6 +200,17 @@ class Database(Publishing):
             combinations=self._combinations,
         )
 
+    def _classroom(self) -> Classroom:
+        """What ``learn`` works with (hubbub.learning)."""
+        return Classroom(
+            catalogue=self,
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            prepare=self._prepared,
+            totals=self._totals,
+        )
+
     def table(self, name: str) -> Frame:
         """A table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``."""
         return Frame(asker=self, source=quoted(name), name=name)
@@ -328,6 +341,9 @@ class Database(Publishing):
     def _array(self, aggregate: Aggregate) -> Callable[[], Any]:
         with before_the_charge("A table of the publication could not be opened. Ask the owner."):
             return self._engine.cells(aggregate, tables=self.policy.tables)
+
+    def _totals(self, op: Totals) -> Callable[[], Any]:
+        return self._engine.totals(op, tables=self.policy.tables)
 
     def _combinations(self, aggregate: Aggregate) -> Callable[[], Any]:
         with before_the_charge("A table of the publication could not be opened. Ask the owner."):

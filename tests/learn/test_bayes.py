@@ -135,6 +135,11 @@ def test_a_cut_is_where_most_are_right() -> None:
     assert _cut(table) == 20 / CELLS
     assert _cut(np.column_stack([np.ones(CELLS), np.zeros(CELLS)])) == 1.0
     assert _cut(np.column_stack([np.zeros(CELLS), np.ones(CELLS)])) == 0.0
+    assert _cut(np.zeros((CELLS, 2))) == 0.5
+    assert _cut(np.zeros((CELLS, 2)), expected=0.25) == 0.25
+    # One more row two cells away moves a cut that is expected elsewhere if noise is small, and not if it is large.
+    assert _cut(table, expected=22 / CELLS, deviation=0.0) == 20 / CELLS
+    assert _cut(table, expected=22 / CELLS, deviation=1e6) == 22 / CELLS
     far = (np.arange(CELLS) + 0.5) / CELLS - 0.3
     share = 1 / (1 + np.exp(-10 * far))
     assert _slope(1e4 * np.column_stack([1 - share, share]), 0.3) == pytest.approx(10, rel=0.15)

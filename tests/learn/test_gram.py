@@ -133,11 +133,14 @@ def test_rows_in_place_are_the_rows_of_steps() -> None:
     x[3, 1], x[5, 2], x[7, 0], x[8, 0] = np.nan, np.inf, -np.inf, 1e308
     low, high = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 2.5])
     rows = unit_rows([x[:, :2], x[:, 2:]], low, high)
+    assert callable(rows)
     got = np.concatenate([rows(part) for part in parts_of(100, size=33)])
     assert got == pytest.approx(scaled(x, low, high))
     assert got[3, 1] == got[5, 2] == got[7, 0] == 0.0
     assert got[8, 0] == 1.0
-    moved = unit_rows([x], low, high, slope=2.0, shift=1.0, leading=0.5)(slice(0, 100))
+    others = unit_rows([x], low, high, slope=2.0, shift=1.0, leading=0.5)
+    assert callable(others)
+    moved = others(slice(0, 100))
     assert moved[:, 1:] == pytest.approx(got * 2 + 1)
     assert (moved[:, 0] == 0.5).all()
 

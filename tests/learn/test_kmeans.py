@@ -99,7 +99,7 @@ def test_it_keeps_nothing_exact_and_says_what_it_paid() -> None:
     model = KMeans(3, epsilon=0.7, bounds=(-1, 1)).fit(clumps(), groups=np.arange(3000) // 3)
     learned = {name for name in vars(model) if name.endswith("_")}
     assert learned == {"cluster_centers_", "n_features_in_", "low_", "high_", "claim_"}
-    assert "ε = 0.7 for each group, which counts for at most 1 rows" in str(model.claim_)
+    assert "ε = 0.7 for each group, which counts for at most 1 row" in str(model.claim_)
     assert "mean squared distance" in str(model.claim_)
 
 

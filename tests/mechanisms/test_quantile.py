@@ -15,7 +15,8 @@ from scipy import stats
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantile, Quantiles
 from hubbub.mechanisms.bins import EMPTY, binned, runs
-from hubbub.mechanisms.quantile import quantile_pieces
+from hubbub.mechanisms.pieces import Pieces
+from hubbub.mechanisms.quantile import near_pieces, quantile_pieces
 from hubbub.privacy.event import BoundedRangeEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
@@ -47,6 +48,11 @@ def several(targets: tuple[Fraction, ...], **more: Any) -> Quantiles:
     return Quantiles(**{"epsilon": ONE, "bounds": (0, TOP), "grid": 1, "targets": targets, "tie_bits": 0, **more})
 
 
+def _points(found: Pieces) -> dict[int, int]:
+    listed = zip(found.starts.tolist(), found.widths.tolist(), found.levels.tolist(), strict=True)
+    return {point: level for start, width, level in listed for point in range(start, start + width)}
+
+
 class TestPieces:
     @given(
         st.lists(st.integers(-3, 12), max_size=8),
@@ -64,6 +70,35 @@ class TestPieces:
                 assert point not in covered
                 covered[point] = Fraction(level, q.denominator)
         assert covered == {o: rank_error(held, q, o) for o in range(10)}
+
+    @given(
+        st.lists(st.integers(0, 40), max_size=60),
+        st.fractions(0, 1, max_denominator=12),
+        st.fractions(Fraction(1, 4), 300, max_denominator=8),
+    )
+    @settings(max_examples=300)
+    def test_near_and_far_ones_are_all_of_them(self, values: list[int], q: Fraction, rate: Fraction) -> None:
+        """What is far weighs next to nothing, and together the same points have the same levels."""
+        held = binned(np.array(values, dtype=np.int64))
+        near, whole = near_pieces(held, q, (0, 40), rate), quantile_pieces(held, q, 0, 40)
+        parts = [near] if near.far is None else [near, near.far.made()]
+        points = [_points(one) for one in parts]
+        assert sum(len(one) for one in points) == 41
+        assert {point: level for one in points for point, level in one.items()} == _points(whole)
+        if near.far is not None:
+            assert min(points[1].values()) >= near.far.level
+            assert min(points[0].values()) == 0
+            assert len(points[1]) <= near.far.steps
+            assert near.far.steps * math.exp(-near.far.level * float(rate)) <= 2.0**-60
+        elif rate >= 200:
+            assert max(points[0].values(), default=0) <= q.denominator * (1 + max(held.counts, default=0))
+
+    def test_many_values_are_mostly_far(self) -> None:
+        found = near_pieces(runs(np.arange(100_000)), Fraction(1, 3), (0, 99_999), Fraction(1))
+        assert found.far is not None
+        assert len(found.starts) < 200
+        drawn = [found.choose(Fraction(1)) for _ in range(300)]
+        assert all(abs(one - 33_333) < 30 for one in drawn)
 
     def test_without_data_every_point_is_alike(self) -> None:
         found = quantile_pieces(EMPTY, Fraction(1, 2), 3, 7)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from hubbub.errors import ParameterError
 from hubbub.noise import choice, race
-from hubbub.noise.choice import _exponents, _Weights, _whole_vector
+from hubbub.noise.choice import Rest, _exponents, _Weights, _whole_vector
 from hubbub.noise.entropy import substituted
 from hubbub.noise.exact import Uniform, exp_minus_bounds
 from tests.noise.sources import FALSE_ALARM, Script, surprise
@@ -90,6 +91,52 @@ class TestLaw:
         drawn = draws(50_000, levels=levels, rate=Fraction(1, 10**400))
         mass = [1 / (1 + math.exp(-1)), 1 / (1 + math.e)]
         assert surprise(np.bincount(drawn, minlength=2), mass) > FALSE_ALARM
+
+
+class TestRest:
+    """Outcomes that are listed only where one might be drawn have their exact probability all the same."""
+
+    @staticmethod
+    def split(levels: list[int], counts: list[int], first: int) -> tuple[dict[str, Any], list[int]]:
+        """The first ones as they are and the others as the rest, and how often those were listed."""
+        asked: list[int] = []
+
+        def listed() -> tuple[Any, Any]:
+            asked.append(1)
+            return np.array(levels[first:]), np.array(counts[first:])
+
+        rest = Rest(level=min(levels[first:]), count=sum(counts[first:]), listed=listed)
+        return {"levels": np.array(levels[:first]), "counts": np.array(counts[:first]), "rest": rest}, asked
+
+    @pytest.mark.parametrize(
+        ("levels", "counts", "first"),
+        [([0, 1, 2, 3], [1, 1, 1, 1], 2), ([0, 0, 0], [1, 5, 1], 1), ([2, 4, 3], [1, 9, 0], 1)],
+    )
+    def test_a_heavy_rest_is_drawn_as_often_as_it_should(
+        self, levels: list[int], counts: list[int], first: int
+    ) -> None:  # fmt: skip
+        given, asked = self.split(levels, counts, first)
+        mass = [float(m) for m in exact_mass(levels, ONE, counts)]
+        assert surprise(np.bincount(draws(3000, rate=ONE, **given), minlength=len(levels)), mass) > FALSE_ALARM
+        single = [choice(rate=ONE, **given) for _ in range(3000)]
+        assert surprise(np.bincount(single, minlength=len(levels)), mass) > FALSE_ALARM
+        assert asked
+
+    def test_a_faint_rest_is_not_even_listed(self) -> None:
+        given, asked = self.split([0, 1, 80], [1, 1, 100], 2)
+        assert draws(10_000, rate=ONE, **given).max() == 1
+        assert not asked
+
+    def test_a_word_that_falls_on_a_faint_rest_finds_it(self) -> None:
+        given, _ = self.split([0, 40, 41], [1, 3, 5], 1)
+        for word, outcome in ((TOP, 2), (TOP - 100, 2), (TOP - 200, 1), (TOP - 300, 1), (TOP - 500, 0)):
+            with substituted(Script([word, *[0] * 8])):
+                assert choice(rate=ONE, **given) == outcome
+
+    def test_a_rest_that_is_likelier_than_the_others_is_refused(self) -> None:
+        given, _ = self.split([1, 0], [1, 1], 1)
+        with pytest.raises(ParameterError, match="rest"):
+            choice(rate=ONE, **given)
 
 
 class TestSettled:

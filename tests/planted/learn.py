@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn import blocks, gram, kmeans, kmeans_rounds, regression, scaler, steps, tuition
+from hubbub.learn import asked, blocks, gram, kmeans, kmeans_rounds, regression, scaler, steps, tuition
 from hubbub.learn.crowd import Array, Crowd
+from hubbub.query import totals
 from tests.planted.plant import Caught, Planted, both, in_place, named
 
 _fit, _fitted_scaler = kmeans.KMeans.fit, scaler.StandardScaler.fit
@@ -74,6 +75,14 @@ def _at_full_length(block: Array, *, bits: int, weights: Array | None) -> Array:
 def _exact_ends(bounds: Any, x: Array, *, crowd: Crowd, tuition: Any, share: Fraction = Fraction(0)) -> Any:
     known = np.where(np.isfinite(x), x, 0.0)
     return known.min(axis=0) - 1.0, known.max(axis=0) + 1.0
+
+
+def _no_weight(_: asked.Formula) -> None:
+    return None
+
+
+def _as_it_is(value: totals.Number, _: float, __: float) -> totals.Number:
+    return value
 
 
 LEARN: tuple[Planted, ...] = (
@@ -145,6 +154,20 @@ LEARN: tuple[Planted, ...] = (
         about="Columns are scaled by their exact ends, for nothing.",
         subject=named("learn: LinearRegression, bounds bought"),
         patch=in_place(regression, "bounds_of", _exact_ends),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="rows in an engine not weighed",
+        about="A person with many rows counts with all of them in sums that an engine makes.",
+        subject=named("learn, in an engine: PCA, people"),
+        patch=in_place(asked.Formula, "weight", property(_no_weight)),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="values in an engine not clipped",
+        about="Formulas that are sent to an engine leave out where values are cut off.",
+        subject=named("learn, in an engine: StandardScaler, bounds bought, people"),
+        patch=in_place(totals.Number, "clipped", _as_it_is),
         caught=Caught.REPLAY,
     ),
 )

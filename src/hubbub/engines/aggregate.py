@@ -63,14 +63,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     many. What the tallies allow one unit decides, which is public. Different values and histograms look at the rows
     themselves, and so at the rows in the groups that were chosen.
     """
-    keys = tuple(
-        listed(index, group)
-        for index, group in enumerate(op.groups)
-        if not group.private and not codes.is_counted(group)
-    )
-    private = keyed.is_private(op)
-    if private and any(map(codes.is_counted, op.groups)):
-        raise ParameterError("groups", "listed, or private: none that are counted beside private ones", op.groups)
+    keys, private = _keys(op), keyed.is_private(op)
     many = not private and codes.is_wide(op.groups)
     cells = math.prod(len(group.values) for group in op.groups)
     lowering = Lowering(tables, origins)
@@ -119,6 +112,17 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: From, *, wide
     for called, query in reversed([*first, *several.items()]):
         made = replace(made, sql=with_once(query, called, select(within(Sql(made.sql)), STAR)))
     return made
+
+
+def _keys(op: Aggregate) -> tuple[Keys, ...]:
+    """The tables of keys that are listed."""
+    counted = [codes.is_counted(group) for group in op.groups]
+    if any(counted) and keyed.is_private(op):
+        raise ParameterError("groups", "listed, or private: none that are counted beside private ones", op.groups)
+    given = zip(op.groups, counted, strict=True)
+    return tuple(
+        listed(index, group) for index, (group, by_place) in enumerate(given) if not (group.private or by_place)
+    )
 
 
 def _looked_at_again(op: Aggregate) -> dict[str, Sql]:

@@ -2,8 +2,8 @@
 
 Privacy:
     Claim: every row is a vector of whole steps of 2^-20 with L2 norm at most 1, whatever its values are.
-    Proof: values are cleaned and clipped column by column, shortened to the public norm, and ``in_ball`` cuts what is
-        left towards zero and checks the whole numbers themselves.
+    Proof: values are cleaned and clipped column by column, shortened to the public norm, and ``blocks.shortened`` cuts
+        what is left towards zero and checks the whole numbers themselves.
     Needs: bounds that are public or were paid for.
     Ref: SOUNDNESS 29, 31.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.learn.blocks import parts_of
+from hubbub.learn.blocks import parts_of, shortened
 from hubbub.learn.crowd import Array
-from hubbub.learn.steps import BITS, cleaned, in_ball
+from hubbub.learn.steps import BITS, cleaned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,22 @@ class Ball:
     def rows(self, x: Array) -> Array:
         """Floats that are whole steps of 2^-20, rows of norm at most 1."""
         out = np.empty((len(x), self.width))
+        middle, inverse, columns = self.middle, 1 / self.unit, len(self.low)
         for part in parts_of(len(x)):
-            scaled = (self.inside(x[part]) - self.middle) / self.unit
-            length = np.linalg.norm(scaled, axis=1, keepdims=True)
-            scaled *= self.norm / np.maximum(length, self.norm) / self.radius
-            if self.intercept:
-                scaled = np.hstack([scaled, np.full((len(scaled), 1), 1 / self.radius)])
-            out[part] = in_ball(scaled).parts
+            scaled = np.array(x[part], dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                whole = np.isfinite(scaled.sum())
+            if not whole:
+                scaled = cleaned(scaled, missing=middle)
+            np.clip(scaled, self.low, self.high, out=scaled)
+            scaled -= middle
+            scaled *= inverse
+            length = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+            scaled *= (self.norm / np.maximum(length, self.norm) / self.radius)[:, None]
+            block = out[part]
+            block[:, :columns] = scaled
+            block[:, columns:] = 1 / self.radius
+            shortened(block, bits=BITS, weights=None)
         out *= 2.0**-BITS
         return out
 

@@ -7,15 +7,18 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hubbub.learn.asked import Asked, Formula
+from hubbub.learn.bayes_asked import class_totals, log_odds, scored
 from hubbub.learn.blocks import NONE, Rows, parts_of, unit_rows
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.calibration import Calibration, calibrated
+from hubbub.learn.calibration import CELLS, Calibration, calibrated, calibrated_by
 from hubbub.learn.classes import classes_of, codes_of
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.estimator import Private, labels
 from hubbub.learn.moments import widened
 from hubbub.learn.steps import BITS, Steps, scaled
 from hubbub.learn.tuition import ACCOUNT, Tuition, reached
+from hubbub.query.totals import Number
 
 SCORES = Fraction(1, 10)
 """Of the price, for a histogram of scores that says where two classes part."""
@@ -34,10 +37,18 @@ class _Bayes(ClassifierMixin, Private):  # type: ignore[misc]
         """Unnormalised log-probabilities, one column a class."""
         raise NotImplementedError
 
+    def _asked_odds(self, x: Asked) -> Number:
+        """The log-odds of the second of two classes, for rows that stay in an engine."""
+        raise NotImplementedError
+
     def _places(self, x: Array) -> Array:
         """Scores for the second of two classes, between 0 and 1."""
         both = self._joint_log_likelihood(x)
         return np.asarray(0.5 + np.arcsinh(np.clip(both[:, 1] - both[:, 0], -1e4, 1e4)) / (2 * np.arcsinh(1e4)))
+
+    def _expected(self) -> float | None:
+        """The score at which either class is as likely, if scores say so: naive ones are far from it."""
+        return None
 
     def decision_function(self, X: Any) -> Array:  # noqa: N803
         """Log-odds of the second of two classes; for more, one log-likelihood a class."""
@@ -65,12 +76,19 @@ class _Bayes(ClassifierMixin, Private):  # type: ignore[misc]
         likely = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likely])
 
-    def _calibrate(self, x: Array, codes: Array, *, crowd: Crowd, tuition: Tuition) -> None:
+    def _calibrate(self, x: Any, codes: Any, *, crowd: Crowd, tuition: Tuition) -> None:
         """For two classes, with all that is left of the price."""
         self.calibration_ = None
-        if len(self.classes_) == 2:
+        if isinstance(x, Asked) and len(self.classes_) == 2:
+            scores = scored(x, codes, self._asked_odds(x), cells=CELLS)
+            self.calibration_ = calibrated_by(
+                scores, crowd=crowd, tuition=tuition, share=tuition.left, expected=self._expected()
+            )
+        elif len(self.classes_) == 2:
             places = np.concatenate([self._places(x[part]) for part in parts_of(len(x))])
-            self.calibration_ = calibrated(places, codes, crowd=crowd, tuition=tuition, share=tuition.left)
+            self.calibration_ = calibrated(
+                places, codes, crowd=crowd, tuition=tuition, share=tuition.left, expected=self._expected()
+            )
 
 
 class GaussianNB(_Bayes):
@@ -101,10 +119,10 @@ class GaussianNB(_Bayes):
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:  # noqa: N803
         """Measure moments within classes, then where they part."""
         x = self._features(X, reset=True)
-        named = labels(y, rows=len(x))
+        named: Any = y if isinstance(y, Asked) else labels(y, rows=len(x))
         tuition, crowd = self._begin(rows=len(x), groups=groups)
         self.classes_ = classes_of(self.classes, named, crowd=crowd, tuition=tuition)
-        codes = codes_of(named, self.classes_)
+        codes = named if isinstance(named, Asked) else codes_of(named, self.classes_)
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         share = tuition.left * (1 - SCORES if len(self.classes_) == 2 else 1)
         sums, noise = class_sums(
@@ -129,6 +147,9 @@ class GaussianNB(_Bayes):
             tuition, crowd, excess=f"Expected error of a mean: {min(error, 1.0):.2g} of half its column's range."
         )
 
+    def _asked_odds(self, x: Asked) -> Number:
+        return log_odds(x, self.low_, self.high_, priors=self.class_prior_, means=self.theta_, variances=self.var_)
+
     def _joint_log_likelihood(self, x: Array) -> Array:
         inside = (scaled(x, self.low_, self.high_) + 1) * ((self.high_ - self.low_) / 2) + self.low_
         each = [
@@ -139,7 +160,7 @@ class GaussianNB(_Bayes):
 
 
 def class_sums(
-    units: Rows, codes: Array, classes: int, *, width: int, crowd: Crowd, tuition: Tuition, share: Fraction
+    units: Rows, codes: Array | Asked, classes: int, *, width: int, crowd: Crowd, tuition: Tuition, share: Fraction
 ) -> tuple[Array, float]:
     """Noisy sums of (1, u, 2u² − 1) within each class, one row a class, and the deviation of each sum's noise."""
     most, moved = 1 << BITS, 1 + 2 * width
@@ -148,12 +169,22 @@ def class_sums(
     )
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    total = np.zeros((classes, moved), dtype=np.int64)
-    weights, rows = None if crowd.units is None else crowd.weights, widened(units)
+    total = _class_total(widened(units), codes, classes, width=moved, crowd=crowd)
+    noisy = tuition.measure(mechanism, total.reshape(-1), reach, grid=steps.grid, label="moments of classes")
+    return np.asarray(noisy, dtype=np.float64).reshape(classes, moved), mechanism.standard_deviation / most
+
+
+def _class_total(rows: Rows, codes: Array | Asked, classes: int, *, width: int, crowd: Crowd) -> Array:
+    """Exact sums of rows within [−1, 1]^width in each class, in steps of 2^-BITS."""
+    if isinstance(rows, Formula) or isinstance(codes, Asked):
+        assert isinstance(rows, Formula)
+        assert isinstance(codes, Asked)
+        return class_totals(rows, codes, classes, bits=BITS)
+    total = np.zeros((classes, width), dtype=np.int64)
+    weights = None if crowd.units is None else crowd.weights
     for part in parts_of(crowd.rows):
-        wide = np.clip(rows(part), -1.0, 1.0) * most
+        wide = np.clip(rows(part), -1.0, 1.0) * (1 << BITS)
         whole = np.trunc(wide if weights is None else wide * weights[part, None])
         member = (codes[part] == np.arange(classes)[:, None]).astype(np.float64)
         total += (member @ whole).astype(np.int64)
-    noisy = tuition.measure(mechanism, total.reshape(-1), reach, grid=steps.grid, label="moments of classes")
-    return np.asarray(noisy, dtype=np.float64).reshape(classes, moved), mechanism.standard_deviation / most
+    return total

@@ -18,18 +18,19 @@ from fractions import Fraction
 
 import numpy as np
 
+from hubbub.learn.asked import Asked, Formula, unit_formula
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.steps import BITS, Steps
 from hubbub.learn.tuition import Tuition, reached
 
-BLOCK = 1 << 14
-"""Rows at a time: 2^14 rows of 20 columns stay in a processor's cache, and 2^14·2^32 < 2^53."""
-NEARLY = 1 - 2.0**-30
-"""Shorter rows cannot become too long by rounding."""
+BLOCK = 1 << 12
+"""Rows at a time: 2^12 rows of 20 columns stay in a processor's cache, and 2^12·2^40 < 2^53."""
+STRIP = 1 << 8
+"""Rows that constants of columns are written out for: longer runs of one operation are faster than one row's."""
 NONE = np.empty(0, dtype=np.int64)
 
-Rows = Callable[[slice], Array]
-"""The rows of a slice, as finite floats in two dimensions."""
+Rows = Callable[[slice], Array] | Formula
+"""The rows of a slice, as finite floats in two dimensions; or a formula for them, where they stay in an engine."""
 
 
 def parts_of(rows: int, *, size: int = BLOCK) -> Iterator[slice]:
@@ -51,7 +52,7 @@ def row_products(x: Array, coefficients: Array) -> Array:
 
 
 def unit_rows(
-    tables: Sequence[Array], low: Array, high: Array, *, slope: Array | float = 1.0, shift: Array | float = 0.0,
+    tables: Sequence[Array | Asked], low: Array, high: Array, *, slope: Array | float = 1.0, shift: Array | float = 0.0,
     leading: float | None = None,
 ) -> Rows:  # fmt: skip
     """Rows of tables side by side, each column's [low, high] to [−1, 1], clipped; then times ``slope`` plus ``shift``.
@@ -59,36 +60,48 @@ def unit_rows(
     What is no finite number is the middle of its column's bounds. ``leading`` is a constant column before all others.
     The same as ``steps.scaled``, in place and in one block's memory.
     """
-    half, first = (high - low) / 2, 0 if leading is None else 1
-    middle = low + half
+    away = [table for table in tables if isinstance(table, Asked)]
+    if away:
+        return unit_formula(away, low, high, slope=slope, shift=shift, leading=leading)
+    arrays = [table for table in tables if not isinstance(table, Asked)]
+    first = 0 if leading is None else 1
+    half, width = np.append(np.zeros(first), (high - low) / 2), first + len(low)
     with np.errstate(divide="ignore"):
         inverse = np.where(half > 0, 1.0 / half, 0.0)
-    moved = np.ndim(slope) > 0 or np.ndim(shift) > 0 or slope != 1.0 or shift != 0.0
-    ends = np.cumsum([0, *(table.shape[1] for table in tables)]) + first
+    middle = np.append(np.zeros(first), low) + half
+    slopes, shifts = np.empty(width), np.empty(width)
+    slopes[first:], shifts[first:] = slope, shift
+    slopes[:first], shifts[:first] = 0.0, 0.0 if leading is None else leading
+    moved = bool(np.any(slopes != 1.0) or np.any(shifts != 0.0))
+    middle, inverse, slopes, shifts = (np.tile(one, STRIP) for one in (middle, inverse, slopes, shifts))
+    ends = np.cumsum([first, *(table.shape[1] for table in tables)])
 
     def rows(part: slice) -> Array:
-        block = np.empty((part.stop - part.start, int(ends[-1])))
-        for table, start, stop in zip(tables, ends, ends[1:], strict=False):
-            block[:, start:stop] = table[part]
-        inner = block[:, first:]
+        count = part.stop - part.start
+        strips = np.empty((-(-count // STRIP), STRIP * width))
+        block = strips.reshape(-1, width)
+        for table, start, stop in zip(arrays, ends, ends[1:], strict=False):
+            block[:count, start:stop] = table[part]
+        block[:count, :first] = 0.0
+        block[count:] = 0.0
         with np.errstate(invalid="ignore", over="ignore"):
-            inner -= middle
-            if not np.isfinite(inner.sum()):
-                inner[~np.isfinite(inner)] = 0.0
-            inner *= inverse
-        np.clip(inner, -1.0, 1.0, out=inner)
+            strips -= middle
+            if not np.isfinite(strips.sum()):
+                strips[~np.isfinite(strips)] = 0.0
+            strips *= inverse
+        np.clip(strips, -1.0, 1.0, out=strips)
         if moved:
-            inner *= slope
-            inner += shift
-        if leading is not None:
-            block[:, 0] = leading
-        return block
+            strips *= slopes
+            strips += shifts
+        return block[:count]
 
     return rows
 
 
 def box_total(rows: Rows, *, width: int, crowd: Crowd, bits: int = BITS) -> Array:
     """Σ of rows within [−1, 1]^width, each counting for its weight, in steps of 2^-bits."""
+    if isinstance(rows, Formula):
+        return rows.box_total(bits=bits)
     total = np.zeros(width, dtype=np.int64)
     weights = None if crowd.units is None else crowd.weights
     for part in parts_of(crowd.rows):
@@ -112,12 +125,10 @@ def shortened(block: Array, *, bits: int, weights: Array | None) -> Array:
     block *= scale[:, None]
     np.trunc(block, out=block)
     # Rounding of roots and quotients can leave a row that was shortened one step too long: one less is enough.
-    near = np.flatnonzero(length > NEARLY)
-    if len(near):
-        whole = block[near]
-        beyond = np.einsum("ij,ij->i", whole, whole) > most * most * (1.0 if weights is None else weights[near])
-        whole[beyond] -= np.sign(whole[beyond])
-        block[near] = whole
+    most_squared = most * most if weights is None else most * most * weights
+    beyond = np.flatnonzero(np.einsum("ij,ij->i", block, block) > most_squared)
+    if len(beyond):
+        block[beyond] -= np.sign(block[beyond])
     return block
 
 
@@ -137,6 +148,20 @@ def box_sums(
     return np.asarray(noisy, dtype=np.float64), mechanism.standard_deviation / most
 
 
+def ball_total(rows: Rows, *, width: int, crowd: Crowd) -> Array:
+    """Σ of rows shortened to length 1, each counting for its weight, in steps of 2^-BITS."""
+    if isinstance(rows, Formula):
+        return rows.ball_total(bits=BITS)
+    weights = None if crowd.units is None else crowd.weights
+    total = np.zeros(width, dtype=np.int64)
+    for part in parts_of(crowd.rows):
+        whole = shortened(rows(part), bits=BITS, weights=None)
+        if weights is not None:
+            np.trunc(whole * weights[part, None], out=whole)
+        total += (np.ones(len(whole)) @ whole).astype(np.int64)
+    return total
+
+
 def ball_sums(
     rows: Rows, *, width: int, radius: float, crowd: Crowd, tuition: Tuition, share: Fraction, label: str
 ) -> tuple[Array, float]:
@@ -154,12 +179,6 @@ def ball_sums(
     steps = Steps(parts=NONE, grid=Fraction(1, most), l1=root * most, l2_squared=most * most, linf=most)
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    weights = None if crowd.units is None else crowd.weights
-    total = np.zeros(width, dtype=np.int64)
-    for part in parts_of(crowd.rows):
-        whole = shortened(rows(part), bits=BITS, weights=None)
-        if weights is not None:
-            np.trunc(whole * weights[part, None], out=whole)
-        total += (np.ones(len(whole)) @ whole).astype(np.int64)
+    total = ball_total(rows, width=width, crowd=crowd)
     noisy = tuition.measure(mechanism, total, reach, grid=steps.grid, label=label)
     return np.asarray(noisy, dtype=np.float64) * radius, mechanism.standard_deviation / most * radius

@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.learn.asked import Asked
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.estimator import column_bounds
-from hubbub.learn.tally import Tally, tally
+from hubbub.learn.tally import AskedCodes, Tally, tally
 from hubbub.learn.tuition import Tuition
+from hubbub.query.totals import Code, Number, number
 
 SHARE = Fraction(1, 5)
 """Of the price, for the bounds of all columns together."""
@@ -43,20 +45,21 @@ UNKNOWN = (-1.0, 1.0)
 
 
 def bounds_of(
-    bounds: Any, x: Array, *, crowd: Crowd, tuition: Tuition, share: Fraction = SHARE
+    bounds: Any, x: Array | Asked, *, crowd: Crowd, tuition: Tuition, share: Fraction = SHARE, label: str = "bounds"
 ) -> tuple[Array, Array]:  # fmt: skip
     """Two arrays with one number a column, the lower below the upper."""
     declared = column_bounds(bounds, columns=x.shape[1])
     if declared is not None:
         return declared
-    taken = tuition.left * share
-    columns = np.ascontiguousarray(x.T)
-    edges = [_powers() for _ in columns]
-    low, high = np.empty(len(columns)), np.empty(len(columns))
+    taken, many = tuition.left * share, x.shape[1]
+    edges = [_powers() for _ in range(many)]
+    low, high = np.empty(many), np.empty(many)
+    columns = None if isinstance(x, Asked) else np.ascontiguousarray(x.T)
     for stage in range(STAGES):
+        codes = asked_codes(x, edges, stage) if columns is None else partial(_placed, columns, edges, stage)
         found = tally(
-            partial(_placed, columns, edges, stage), [len(cut) - 1 for cut in edges], crowd=crowd, tuition=tuition,
-            share=taken / STAGES, label=f"bounds, stage {stage + 1}",
+            codes, [len(cut) - 1 for cut in edges], crowd=crowd, tuition=tuition, share=taken / STAGES,
+            label=f"{label}, stage {stage + 1}",
         )  # fmt: skip
         for place, cut in enumerate(edges):
             low[place], high[place] = _ends(found, place, cut, first=stage == 0)
@@ -135,3 +138,38 @@ def _even(column: Array, edges: Array) -> Array:
     finite = np.isfinite(column)
     moved[~finite] = FINER
     return np.asarray(np.minimum(moved.astype(np.int64), np.where(finite, FINER - 1, FINER)))
+
+
+def asked_codes(x: Array | Asked, edges: list[Array], stage: int) -> AskedCodes:
+    """The same where rows stay in an engine."""
+    assert isinstance(x, Asked)
+    made = [
+        Code(number=_even_number(one, cut) if stage else _sized_number(one), size=len(cut) - 1)
+        for one, cut in zip(x.columns, edges, strict=True)
+    ]
+    return AskedCodes(table=x, families=tuple(made))
+
+
+def _sized_number(one: Number) -> Number:
+    """A logarithm may be off by its last bit: powers of two, which are exact, decide."""
+    value = one.known(0.0)
+    size = Number("greatest", (value, number(0.0) - value)).clipped(2.0 ** (LEAST - 1), 2.0**MOST)
+    about = (size.log2().floor() - float(LEAST - 2)).clipped(1.0, float(SIZES + 1))
+    powers = tuple(2.0**exponent for exponent in range(LEAST - 2, MOST + 2))
+    below = about - about.picks(powers).above(size)
+    exponent = below + 1.0 - (below + 1.0).picks(powers).above(size)
+    held = (exponent - 1.0).clipped(0.0, float(SIZES)) * (number(1.0) - value.equal(0.0))
+    place = value.sign() * held + float(SIZES)
+    return place + (number(float(CELLS)) - place) * _missing(one)
+
+
+def _even_number(one: Number, edges: Array) -> Number:
+    low, high = float(edges[0]), float(edges[-1])
+    moved = (one.known(low).clipped(low, high) - low) * (FINER / (high - low))
+    place = moved.floor().clipped(0.0, float(FINER - 1))
+    return place + (number(float(FINER)) - place) * _missing(one)
+
+
+def _missing(one: Number) -> Number:
+    """1 where there is no number."""
+    return number(1.0) - one.equal(one).known(0.0)

@@ -17,11 +17,13 @@ from fractions import Fraction
 import numpy as np
 
 from hubbub.learn.crowd import Array, Crowd
-from hubbub.learn.tally import tally
+from hubbub.learn.tally import Codes, tally
 from hubbub.learn.tuition import Tuition
 
 CELLS = 64
 SLOPES = np.geomspace(0.05, 500.0, 80)
+SURE = 0.75
+"""A cut is moved from where it is expected if it gains more than so many standard deviations of what noise gains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +37,35 @@ class Calibration:
         return np.asarray(self.slope * (places - self.cut))
 
 
-def calibrated(places: Array, codes: Array, *, crowd: Crowd, tuition: Tuition, share: Fraction) -> Calibration:
-    """From scores between 0 and 1, higher for the second class, and codes 0 and 1 (−1 counts nowhere)."""
+def calibrated(
+    places: Array, codes: Array, *, crowd: Crowd, tuition: Tuition, share: Fraction, expected: float | None = None
+) -> Calibration:
+    """From scores between 0 and 1, higher for the second class, and codes 0 and 1 (−1 counts nowhere).
+
+    ``expected`` is where the classes part if the scores are right; None where they are not to be relied on.
+    """
     cell = np.minimum((np.clip(places, 0.0, 1.0) * CELLS).astype(np.int64), CELLS - 1)
     place = np.where(codes < 0, 2 * CELLS, 2 * cell + codes)
-    found = tally(
-        lambda _, part: place[part], [2 * CELLS], crowd=crowd, tuition=tuition, share=share,
-        label="scores",
-    )  # fmt: skip
+    return calibrated_by(lambda _, part: place[part], crowd=crowd, tuition=tuition, share=share, expected=expected)
+
+
+def calibrated_by(
+    codes: Codes, *, crowd: Crowd, tuition: Tuition, share: Fraction, expected: float | None = None
+) -> Calibration:
+    """From codes: twice the cell of a row's score, and 1 more in the second class."""
+    found = tally(codes, [2 * CELLS], crowd=crowd, tuition=tuition, share=share, label="scores")
     table = found.tables[0].reshape(CELLS, 2)
-    return Calibration(cut=_cut(table), slope=_slope(table, _cut(table)))
+    cut = _cut(table, expected=expected, deviation=found.deviation)
+    return Calibration(cut=cut, slope=_slope(table, cut))
 
 
-def _cut(table: Array) -> float:
-    """Where calling everything above the second class is right most often."""
+def _cut(table: Array, *, expected: float | None = None, deviation: float = 0.0) -> float:
+    """Where calling everything above the second class is right most often, as far as noise lets that be seen."""
     gain = np.append(np.cumsum((table[:, 1] - table[:, 0])[::-1])[::-1], 0.0)
+    moved = np.abs(np.arange(CELLS + 1) - np.clip(0.5 if expected is None else expected, 0.0, 1.0) * CELLS)
+    gain -= moved / (2 * CELLS)  # of cuts that are right as often, the nearest: half a row at most
+    if expected is not None:
+        gain -= SURE * deviation * np.sqrt(2 * moved)
     return float(np.argmax(gain)) / CELLS
 
 

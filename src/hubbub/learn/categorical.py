@@ -191,6 +191,12 @@ class CategoricalNB(_Bayes):
         score = row_products(self._odds(self._coded(x)), self.weights_[1:]) + self.weights_[0]
         return np.asarray(np.clip((score - LOW) / (HIGH - LOW), 0.0, 1.0))
 
+    def _expected(self) -> float | None:
+        if self.weights_ is None:
+            return None
+        rate = float(self.class_prior_[1])
+        return ((0.5 - rate) / max(float(np.sqrt(rate * (1 - rate))), np.finfo(float).tiny) - LOW) / (HIGH - LOW)
+
     def _joint_log_likelihood(self, x: Array) -> Array:
         start = np.broadcast_to(np.log(self.class_prior_), (len(x), len(self.classes_)))
         cells = self._coded(x)

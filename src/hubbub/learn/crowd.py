@@ -34,7 +34,9 @@ class Crowd:
 
     @classmethod
     def of(cls, groups: Any, *, rows: int, most: int = 1) -> "Crowd":
-        """From the ids that a user gave; rows without an owner (None, NaN) are each their own."""
+        """From the ids that a user gave; rows without an owner (None, NaN) are each their own. A crowd is itself."""
+        if isinstance(groups, cls):
+            return groups
         held = whole("max_rows", most, least=1, most=MOST_ROWS)
         if groups is None:
             return cls(rows=rows, most=1)
@@ -72,6 +74,10 @@ class Crowd:
             part = sums[shared]
             sums[shared] = np.sign(part) * (np.abs(part) * self.most // among)
         return sums
+
+    def counted_rows(self) -> Array:
+        """How many rows count, each unit's at most ``most``, as a vector of one exact number."""
+        return self.total(np.ones((self.rows, 1), dtype=np.int64))
 
     def total(self, parts: Array) -> Array:
         """Σ over units, exactly, as whole numbers of 64 bits."""

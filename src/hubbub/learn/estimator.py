@@ -3,7 +3,9 @@
 scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hubbub[learn]"``).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from hubbub.errors import ParameterError
+from hubbub.learn.asked import Asked
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.noise import entropy
@@ -29,7 +32,23 @@ class Claim:
 
     def __str__(self) -> str:
         price = f"ε = {self.epsilon:.6g}" + (f", δ = {self.delta:.3g}" if self.delta else "")
-        return f"{price} for each {self.unit}; measured: {', '.join(self.measured) or 'nothing'}. {self.excess}".strip()
+        measured = ", ".join(_shortly(self.measured)) or "nothing"
+        return f"{price} for each {self.unit}; measured: {measured}. {self.excess}".strip()
+
+
+def _shortly(measured: tuple[str, ...]) -> Iterator[str]:
+    """Runs of measurements that cost the same and are called the same, but for a number at the end, as one."""
+
+    def kind(one: str) -> tuple[str, str]:
+        label, _, price = one.partition(" (")
+        return label.rstrip("0123456789"), price
+
+    for (_, price), run in groupby(measured, key=kind):
+        alike = [one.partition(" (")[0] for one in run]
+        if len(alike) == 1:
+            yield f"{alike[0]} ({price}"
+        else:
+            yield f"{alike[0]} … {alike[-1].rsplit(' ', 1)[-1]} (each {price}"
 
 
 class Private(BaseEstimator):  # type: ignore[misc]
@@ -65,7 +84,8 @@ class Private(BaseEstimator):  # type: ignore[misc]
 
     def _end(self, tuition: Tuition, crowd: Crowd, *, excess: str = "") -> Self:
         """State the claim. ``excess`` says what error to expect, from public numbers."""
-        unit = "row" if crowd.units is None else f"group, which counts for at most {crowd.most} rows"
+        most = "1 row" if crowd.most == 1 else f"{crowd.most} rows"
+        unit = "row" if crowd.units is None else f"group, which counts for at most {most}"
         measured = tuple(
             f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
         )
@@ -74,8 +94,14 @@ class Private(BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def _features(self, x: Any, *, reset: bool) -> Array:
-        """Floats in two dimensions; NaN and infinities pass, for the bounds to deal with. Shapes are public."""
+    def _features(self, x: Any, *, reset: bool) -> Any:
+        """Floats in two dimensions; NaN and infinities pass, for the bounds to deal with. Shapes are public.
+
+        A table that stays in its engine is handed on; its columns are known by their names.
+        """
+        if isinstance(x, Asked):
+            self.n_features_in_, self.feature_names_in_ = len(x.names), np.array(x.names, dtype=object)
+            return x
         checked: Array = validate_data(
             self, x, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1
         )

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from hubbub.learn.asked import Formula
 from hubbub.learn.blocks import Rows, parts_of, shortened
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.tuition import Tuition
@@ -50,6 +51,8 @@ class Gram:
 
 def total_of(rows: Rows, *, width: int, crowd: Crowd, bits: int = GRAM_BITS) -> Array:
     """Σ p pᵀ in whole numbers, with p the row, shortened to length 1, times the root of its weight."""
+    if isinstance(rows, Formula):
+        return rows.products(bits=bits)
     total = np.zeros((width, width), dtype=np.int64)
     weights = None if crowd.units is None else crowd.weights
     for part in parts_of(crowd.rows):

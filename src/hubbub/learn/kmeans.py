@@ -12,7 +12,7 @@ from hubbub.learn.blocks import parts_of
 from hubbub.learn.bought import bounds_of
 from hubbub.learn.crowd import Array
 from hubbub.learn.estimator import Private
-from hubbub.learn.kmeans_box import Box, Shadow
+from hubbub.learn.kmeans_box import DEEP, Box, Shadow
 from hubbub.learn.kmeans_grid import FLAT, Buyer, Found, gridded
 from hubbub.learn.kmeans_rounds import Round, farness, improved, spread_points
 from hubbub.learn.steps import cleaned
@@ -22,8 +22,6 @@ from hubbub.parameters import whole
 ALGORITHMS = ("auto", "grid", "lloyd")
 COUNTED, HISTOGRAMS = Fraction(1, 50), Fraction(1, 5)
 """Shares of what is left after the bounds: for the number of rows, and for the histograms of columns."""
-DEEP = 12
-"""In more columns than this a grid has too many cells: random directions have fewer."""
 DIRECTIONS = 8
 ROUNDS = 5
 """Of Lloyd's algorithm without a grid."""

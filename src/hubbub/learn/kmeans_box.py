@@ -10,10 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub import noise
+from hubbub.errors import NotAllowed
+from hubbub.learn.asked import Asked
 from hubbub.learn.blocks import parts_of
 from hubbub.learn.crowd import Array
 from hubbub.learn.steps import BITS, scaled
 
+DEEP = 12
+"""In more columns than this a grid has too many cells: random directions have fewer."""
 _HELD = 51
 """2·d·(2^bits)² stays below 2^53."""
 
@@ -22,7 +26,7 @@ _HELD = 51
 class Box:
     """The rows of a table in one unit of length for all columns; ``ends`` says how far each reaches on either side."""
 
-    x: Array
+    x: Array | Asked
     low: Array
     high: Array
     ends: Array
@@ -30,7 +34,7 @@ class Box:
     """The length of one step, in the units of the table."""
 
     @classmethod
-    def of(cls, x: Array, low: Array, high: Array) -> "Box":
+    def of(cls, x: Array | Asked, low: Array, high: Array) -> "Box":
         half = (high - low) / 2
         most = float(half.max(initial=0.0))
         bits = min(BITS, (_HELD - int(x.shape[1]).bit_length()) // 2)
@@ -48,6 +52,7 @@ class Box:
 
     def rows(self, part: slice) -> Array:
         """Whole numbers within ± ``ends``, as floats."""
+        assert not isinstance(self.x, Asked)
         return np.asarray(np.trunc(scaled(self.x[part], self.low, self.high) * self.ends))
 
     def placed(self, centres: Array) -> Array:
@@ -70,6 +75,8 @@ class Shadow:
     @classmethod
     def of(cls, box: Box, *, directions: int) -> "Shadow":
         """Signs do not depend on the data (SOUNDNESS 29)."""
+        if isinstance(box.x, Asked):
+            raise NotAllowed(f"In an engine a grid has at most {DEEP} columns. Choose some, or fit it on an array.")
         width = len(box.ends)
         signs = 2.0 * np.asarray(noise.uniform_below(2, size=width * directions)).reshape(width, directions) - 1.0
         reach = max(1.0, 2.0 * float(np.sqrt((box.ends * box.ends).sum())))

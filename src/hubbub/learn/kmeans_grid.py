@@ -17,10 +17,12 @@ import numpy as np
 from sklearn.cluster import KMeans as Exact
 from sklearn.exceptions import ConvergenceWarning
 
+from hubbub.learn.asked import Asked
 from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.kmeans_asked import bin_codes, boxed, cell_code
 from hubbub.learn.kmeans_axes import Axis, Grid
 from hubbub.learn.kmeans_box import Box, Shadow
-from hubbub.learn.tally import Tally, tally
+from hubbub.learn.tally import AskedCodes, Codes, Tally, tally
 from hubbub.learn.tuition import Tuition
 from hubbub.privacy.sensitivity import Sensitivity
 
@@ -85,10 +87,9 @@ def gridded(points: Box | Shadow, clusters: int, *, buyer: Buyer, histograms: Fr
     cells = DENSE[width > FLAT] * buyer.rows / buyer.deviation(left, columns=1)
     grid = Grid.of(axes, cells=int(min(MOST_CELLS, max(2 * clusters, cells))))
 
-    def codes(_: int, part: slice) -> Array:
-        return grid.coded(points.rows(part))
-
-    counted = tally(codes, [grid.size], crowd=buyer.crowd, tuition=buyer.tuition, share=left, label="cells")
+    counted = tally(
+        _cells(points, grid), [grid.size], crowd=buyer.crowd, tuition=buyer.tuition, share=left, label="cells"
+    )
     return _clustered(grid, counted, clusters, rows=buyer.rows)
 
 
@@ -97,15 +98,9 @@ def _histograms(
 ) -> tuple[Axes, Axes]:
     """Columns with the mass of their bins; and the same ones with closer ends, where all rows seem to lie in a part."""
     empty = tuple(replace(axis, mass=np.full(bins, 1 / bins)) for axis in axes)
-    held: dict[int, Array] = {}
-
-    def codes(column: int, part: slice) -> Array:
-        if part.start not in held:
-            held.clear()
-            held[part.start] = points.rows(part)
-        return empty[column].coded(held[part.start][:, column])
-
-    found = tally(codes, [bins] * len(axes), crowd=buyer.crowd, tuition=buyer.tuition, share=share, label=label)
+    found = tally(
+        _bins(points, empty), [bins] * len(axes), crowd=buyer.crowd, tuition=buyer.tuition, share=share, label=label
+    )
     sure = found.deviation * math.sqrt(math.log(bins))
     kept = [np.where(table > sure, table, 0.0) for table in found.tables]
     certain = float(found.beyond(1, log_tests=math.log(100 * bins * len(axes))))
@@ -117,6 +112,30 @@ def _histograms(
     known = tuple(replace(axis, mass=mass) for axis, mass in zip(empty, even, strict=True))
     changed = any(one.start != other.start or one.stop != other.stop for one, other in zip(known, close, strict=True))
     return known, close if changed else known
+
+
+def _cells(points: Box | Shadow, grid: Grid) -> Codes:
+    """The cell of each row."""
+    if isinstance(points, Box) and isinstance(points.x, Asked):
+        values = boxed(points.x, points.low, points.high, points.ends)
+        return AskedCodes(table=points.x, families=(cell_code(grid, values),))
+    return lambda _, part: grid.coded(points.rows(part))
+
+
+def _bins(points: Box | Shadow, axes: Axes) -> Codes:
+    """The bin of each row in each column."""
+    if isinstance(points, Box) and isinstance(points.x, Asked):
+        values = boxed(points.x, points.low, points.high, points.ends)
+        return AskedCodes(table=points.x, families=tuple(bin_codes(axes, values)))
+    held: dict[int, Array] = {}
+
+    def codes(column: int, part: slice) -> Array:
+        if part.start not in held:
+            held.clear()
+            held[part.start] = points.rows(part)
+        return axes[column].coded(held[part.start][:, column])
+
+    return codes
 
 
 def _closer(axis: Axis, mass: Array, rows: float) -> Axis:

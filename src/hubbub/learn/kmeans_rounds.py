@@ -15,8 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from hubbub.learn.asked import Asked
 from hubbub.learn.blocks import NONE
 from hubbub.learn.crowd import Array
+from hubbub.learn.kmeans_asked import boxed, summed_asked
 from hubbub.learn.kmeans_box import Box, Shadow, nearest_each
 from hubbub.learn.kmeans_grid import QUIET, Buyer, Found
 from hubbub.learn.steps import BITS, Steps
@@ -85,6 +87,11 @@ def improved(
 
 def summed(centres: Array, points: Box, *, buyer: Buyer, measured: Round, ends: Array, seen: Box | Shadow) -> Array:
     """Σ over rows, in the place of each row's nearest centre, in whole numbers."""
+    if isinstance(points.x, Asked):
+        values = boxed(points.x, points.low, points.high, points.ends)
+        return summed_asked(
+            points.x, values, centres, origin=measured.origin, far=measured.far, ends=ends, counts=measured.counts
+        )
     width, clusters = len(measured.far), len(centres)
     origin = np.broadcast_to(np.rint(measured.origin), (clusters, width))
     factor = ends[:width] / measured.far

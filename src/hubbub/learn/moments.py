@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from hubbub.learn.asked import Formula, widened_formula
 from hubbub.learn.blocks import Rows, box_sums
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.tuition import Tuition
@@ -40,6 +41,8 @@ class Moments:
 
 def widened(units: Rows) -> Rows:
     """(1, u, 2u² − 1)."""
+    if isinstance(units, Formula):
+        return widened_formula(units)
 
     def rows(part: slice) -> Array:
         block = units(part)
@@ -47,10 +50,10 @@ def widened(units: Rows) -> Rows:
         wide = np.empty((len(block), 1 + 2 * width))
         wide[:, 0] = 1.0
         wide[:, 1 : 1 + width] = block
-        squares = wide[:, 1 + width :]
-        np.multiply(block, block, out=squares)
+        squares = np.multiply(block, block)
         squares *= 2.0
         squares -= 1.0
+        wide[:, 1 + width :] = squares
         return wide
 
     return rows

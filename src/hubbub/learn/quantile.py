@@ -191,7 +191,14 @@ def coded(x: Array, edges: Array) -> Array:
 
 
 def ranks(tuition: Tuition) -> str:
-    """What to expect of quantiles, in rows."""
+    """What to expect of quantiles, in rows.
+
+    A question errs by some 1/rate rows on either side where values lie close together, and each level by itself.
+    """
     asked = [one.mechanism for one in tuition.releases if isinstance(one.mechanism, Quantiles)]
+    usual = max(math.sqrt(2 * one.levels) / float(one.rate(Fraction(1, 2))) for one in asked)
     error = max(one.error(beta=0.05) for one in asked)
-    return f"No quantile of a column is off by more than {error:.3g} rows of rank, for 19 columns in 20."
+    return (
+        f"Expected error of a quantile: about {usual:.3g} rows of rank where values lie close together; more than "
+        f"{error:.3g} in at most one column of 20, whatever the rows are."
+    )

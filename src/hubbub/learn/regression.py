@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
+from hubbub.learn.asked import Asked, Formula, residual_formula
 from hubbub.learn.blocks import Rows, ball_sums, row_products, unit_rows
 from hubbub.learn.bought import SHARE as BOUNDS
 from hubbub.learn.bought import bounds_of
@@ -19,7 +20,7 @@ from hubbub.learn.steps import cleaned
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import between
 
-MOMENTS = Fraction(1, 10)
+MOMENTS = Fraction(3, 10)
 """Of what the bounds left, for means and variances: they let columns be standardised, and clipping waste little."""
 CORRECTION = Fraction(1, 3)
 """Of what is then left, for one round on residuals."""
@@ -48,11 +49,12 @@ class _Linear(RegressorMixin, Private):  # type: ignore[misc]
         target = targets(y, rows=len(x))
         tuition, crowd = self._begin(rows=len(x), groups=groups)
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
-        y_bounds = bounds_of(self.y_bounds, target[:, None], crowd=crowd, tuition=tuition, share=BOUNDS / 2)
+        beside = target if isinstance(target, Asked) else target[:, None]
+        y_bounds = bounds_of(self.y_bounds, beside, crowd=crowd, tuition=tuition, share=BOUNDS / 2, label="bounds of y")
         low, high = np.append(low, y_bounds[0]), np.append(high, y_bounds[1])
         width, half, middle = x.shape[1] + 1, (high - low) / 2, (high + low) / 2
 
-        tables = (x, target[:, None])
+        tables = (x, beside)
         known = moments(
             unit_rows(tables, low, high), width=width, crowd=crowd, tuition=tuition, share=tuition.left * MOMENTS,
             label="means and variances",
@@ -107,22 +109,28 @@ def _fitted(
     short = float(np.sqrt(width))
 
     def residuals(part: slice) -> Array:
+        assert not isinstance(rows, Formula)
         block = rows(part)
         x = block[:, :-1]
-        length = np.linalg.norm(x, axis=1) * radius
+        length = np.sqrt(np.einsum("ij,ij->i", x, x)) * radius
         kept = radius * np.minimum(1.0, short / np.maximum(length, short))
         off = np.clip((block[:, -1] - row_products(x, weights)) * kept, -reach, reach)
         return np.asarray(x * (kept * off / (short * reach))[:, None])
 
+    off_rows: Rows = residuals
+    if isinstance(rows, Formula):
+        off_rows = residual_formula(rows, weights, radius=radius, short=short, reach=reach)
     sums, noise = ball_sums(
-        residuals, width=width, radius=short * reach, crowd=crowd, tuition=tuition, share=tuition.left,
+        off_rows, width=width, radius=short * reach, crowd=crowd, tuition=tuition, share=tuition.left,
         label="residuals",
     )  # fmt: skip
     return weights + solver.solve(sums - added * weights, noise=noise), found
 
 
-def targets(y: Any, *, rows: int) -> Array:
+def targets(y: Any, *, rows: int) -> Any:
     """Targets as floats, one for each row; only their number and type are checked, since values are data."""
+    if isinstance(y, Asked):
+        return y
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
     given = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)

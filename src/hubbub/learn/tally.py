@@ -14,16 +14,28 @@ from fractions import Fraction
 
 import numpy as np
 
+from hubbub.learn.asked import Asked, counted_formula
 from hubbub.learn.blocks import NONE, parts_of
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.steps import Steps
 from hubbub.learn.tuition import Tuition, reached
 from hubbub.mechanisms import Gaussian, Geometric
+from hubbub.query.totals import Code
 
 SHARED_BITS = 20
 BLOCK = 1 << 15
 TILTS = np.linspace(0.02, 0.98, 49)
-Codes = Callable[[int, slice], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCodes:
+    """Codes of rows that stay in an engine."""
+
+    table: Asked
+    families: tuple[Code, ...]
+
+
+Codes = Callable[[int, slice], Array] | AskedCodes
 """The codes of a column's rows."""
 
 
@@ -48,6 +60,8 @@ class Tally:
 
 def counted(codes: Codes, sizes: Sequence[int], *, crowd: Crowd) -> Array:
     """All histograms one after the other, exactly: rows, or 2^-20 of rows where units share weights."""
+    if isinstance(codes, AskedCodes):
+        return counted_formula(codes.families, codes.table, bits=SHARED_BITS)
     weights = None if crowd.units is None else np.trunc(crowd.weights * (1 << SHARED_BITS))
     found = [np.zeros(size + 1, dtype=np.int64) for size in sizes]
     for part in parts_of(crowd.rows, size=BLOCK):

@@ -93,7 +93,8 @@ class Tuition:
             return Geometric(epsilon=self.pure(part), sensitivity=int(-(-l1 // 1)))
         l2_squared = sensitivity.l2_squared
         assert l2_squared is not None
-        return Gaussian.at_rho(rho=rho * part, sensitivity_squared=l2_squared)
+        # Whole units of an account: what several shares are charged is then no more than what all of them are.
+        return Gaussian.at_rho(rho=whole_units_rounded_down(rho * part), sensitivity_squared=l2_squared)
 
     def measure(
         self, mechanism: Mechanism, value: Any, sensitivity: Sensitivity, *, grid: Fraction | None, label: str
@@ -114,8 +115,11 @@ class Tuition:
 
     def count(self, crowd: Crowd, *, share: Real, label: str = "number of rows") -> float:
         """A noisy number of rows (each unit counts for at most ``crowd.most``), at least 1 (SOUNDNESS 16)."""
-        ones = Steps(parts=np.ones((crowd.rows, 1), dtype=np.int64), grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
-        return max(1.0, float(self.sums(ones, crowd, share=share, label=label)[0]))
+        ones = Steps(parts=np.empty(0, dtype=np.int64), grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
+        reach = reached(ones, crowd)
+        mechanism = self.additive(self.spend(share), reach)
+        noisy = self.measure(mechanism, crowd.counted_rows(), reach, grid=ones.grid, label=label)
+        return max(1.0, float(noisy[0]))
 
 
 def reached(steps: Steps, crowd: Crowd) -> Sensitivity:

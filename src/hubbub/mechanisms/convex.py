@@ -152,7 +152,12 @@ def _solved(features: Array, bends: Array, ridge: float, slope: Array) -> Array:
         outer = (features[:, :, None] * features[:, None, :]).reshape(count, width * width)
         hessians = (bends.T @ outer).reshape(columns, width, width)
     else:
-        hessians = np.stack([(features * bends[:, [place]]).T @ features for place in range(columns)])
+        hessians, roots = np.zeros((columns, width, width)), np.sqrt(bends)
+        for start in range(0, count, _BLOCK):  # what is multiplied stays in the processor's cache
+            part = slice(start, start + _BLOCK)
+            for place in range(columns):
+                bent = features[part] * roots[part, [place]]
+                hessians[place] += bent.T @ bent
     solved: Array = np.linalg.solve(hessians + ridge * np.eye(width), slope.T[:, :, None])[:, :, 0].T
     return solved
 

@@ -1,6 +1,7 @@
 """A score that is constant on pieces of a range of whole steps: sampled exactly, however long the range."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,6 +9,18 @@ import numpy as np
 
 from hubbub import noise
 from hubbub.mechanisms.base import Array
+from hubbub.noise.choice import Rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Far:
+    """Pieces so many levels down that they are hardly ever chosen, and are made only where one might be."""
+
+    level: int
+    """None of them has less."""
+    steps: int
+    """At least as many as they have together."""
+    made: Callable[[], "Pieces"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +30,27 @@ class Pieces:
     starts: Array
     widths: Array
     levels: Array
+    far: Far | None = None
+    """What else there is, beside these: ``choose`` knows it."""
 
     def choose(self, rate: Fraction) -> int:
         """A step with probability exactly proportional to exp(-rate · level of its piece)."""
-        at = noise.choice(levels=self.levels, rate=rate, counts=self.widths)
-        return int(self.starts[at]) + noise.uniform_within(int(self.widths[at]))
+        at, here = noise.choice(levels=self.levels, rate=rate, counts=self.widths, rest=self._rest()), self
+        if at >= len(self.starts):
+            assert self.far is not None
+            at, here = at - len(self.starts), self.far.made()
+        return int(here.starts[at]) + noise.uniform_within(int(here.widths[at]))
+
+    def _rest(self) -> Rest | None:
+        far = self.far
+        if far is None:
+            return None
+
+        def listed() -> tuple[Array, Array]:
+            made = far.made()
+            return made.levels, made.widths
+
+        return Rest(level=far.level, count=far.steps, listed=listed)
 
     def choose_many(self, rate: Fraction, times: int) -> Array:
         """Independent answers of ``choose``, for audits."""

@@ -8,8 +8,9 @@ steps of the range) take time for each different value, however many there are.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.bins import Bins, binned
 from hubbub.mechanisms.integers import off_grid
-from hubbub.mechanisms.pieces import Pieces
+from hubbub.mechanisms.pieces import Far, Pieces
 from hubbub.noise.exact import log2_floor
 from hubbub.parameters import Real, interval, positive, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent
@@ -29,6 +30,9 @@ DENOMINATOR = 1 << 20
 """Targets are fractions with at most this denominator: 0.1 means 1/10, not the float's binary value."""
 GRID_STEPS = 1 << 20
 """Steps over the bounds when no grid is declared, at least."""
+_FAINT = 60 * math.log(2)
+"""Together, pieces that are looked at only when they might be drawn weigh less than 2^-60."""
+_LEAST_RATE = Fraction(1, 1 << 60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +72,15 @@ class OnRange:
 
     def steps(self, values: Sequence[Any] | Array) -> Array:
         """Values as sorted whole steps above the lower bound, clamped; NaN counts as the lower bound."""
+        return np.sort(self.placed(values))
+
+    def placed(self, values: Sequence[Any] | Array) -> Array:
+        """The same in the order in which they came."""
         low, high = self.bounds
         array = np.asarray(values, dtype=np.float64).ravel()
         clamped = np.clip(np.nan_to_num(array, nan=float(low)), float(low), float(high))
         scaled = np.floor((clamped - float(low)) / float(self.step) + 0.5)
-        return np.sort(np.clip(scaled, 0, self.top).astype(np.int64))
+        return np.clip(scaled, 0, self.top).astype(np.int64)
 
     def counted(self, values: "Values") -> Bins:
         """Values as whole steps above the lower bound, clamped, each step with how often it is there."""
@@ -131,7 +139,8 @@ class Quantile(OnRange):
         return BoundedRangeEvent(range=self.epsilon, neighbors=self.neighbors)
 
     def draw(self, value: "Values") -> Any:
-        return self.value_of(self._pieces(value).choose(self._rate_of_levels))
+        rate = self._rate_of_levels
+        return self.value_of(near_pieces(self.counted(value), self.q, (0, self.top), rate).choose(rate))
 
     def repeat(self, value: "Values", *, times: int) -> Array:
         return np.asarray(self.value_of(self._pieces(value).choose_many(self._rate_of_levels, times)))
@@ -161,14 +170,63 @@ def quantile_pieces(held: Bins, q: Fraction, low: int, high: int) -> Pieces:
 
 def pieces_about(held: Bins, wanted: int, denominator: int, ends: tuple[int, int]) -> Pieces:
     """Where the distance to the rank wanted / denominator is constant; levels are distances times the denominator."""
-    (low, high), values, counts = ends, held.steps, held.counts
-    at_most = np.cumsum(counts)
-    on_value = np.maximum(np.maximum(denominator * (at_most - counts) - wanted, wanted - denominator * at_most), 0)
-    between = np.abs(denominator * np.concatenate([[0], at_most]) - wanted)
-    gap_starts = np.concatenate([[low], values + 1])
-    gap_widths = np.concatenate([values, [high + 1]]) - gap_starts
-    return Pieces(
-        starts=np.concatenate([values, gap_starts]),
-        widths=np.concatenate([np.ones(len(values), dtype=np.int64), gap_widths]),
-        levels=np.concatenate([on_value, between]),
+    return _Ranked(held.steps, np.cumsum(held.counts), wanted, denominator, ends).pieces(0, len(held.steps))
+
+
+def near_pieces(held: Bins, q: Fraction, ends: tuple[int, int], rate: Fraction) -> Pieces:
+    """The pieces of ``quantile_pieces`` about the wanted rank; those that weigh less than 2^-60 together are far.
+
+    Where there is any value, one lies on the wanted rank and weighs 1. Of the whole range, what is ``cut`` levels down
+    or more weighs at most its steps times exp(-rate · cut).
+    """
+    at_most = np.cumsum(held.counts)
+    many = int(at_most[-1]) if len(at_most) else 0
+    ranked = _Ranked(held.steps, at_most, q.numerator * many, q.denominator, ends)
+    steps, every = ends[1] - ends[0] + 1, many * q.denominator + 1
+    cut = every if rate < _LEAST_RATE else min(every, math.ceil((math.log(steps) + _FAINT) / float(rate)) + 1)
+    first, last = ranked.within(cut)
+    if last - first == len(at_most):
+        return ranked.pieces(0, len(at_most))
+    return replace(
+        ranked.pieces(first, last), far=Far(level=cut, steps=steps, made=partial(ranked.beyond, first, last))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Values with their ranks, and how far these are from the one that is wanted."""
+
+    values: Array
+    at_most: Array
+    wanted: int
+    denominator: int
+    ends: tuple[int, int]
+
+    def within(self, cut: int) -> tuple[int, int]:
+        """Values from first to last (without that one) may be less than ``cut`` levels down; no others are."""
+        first = np.searchsorted(self.at_most, -((cut - self.wanted) // self.denominator), side="left")
+        last = np.searchsorted(self.at_most, (self.wanted + cut) // self.denominator, side="right") + 1
+        return int(first), min(int(last), len(self.at_most))
+
+    def pieces(self, first: int, last: int) -> Pieces:
+        """The values from first to last, the gaps between them, and those at either end."""
+        (low, high), values, counted = self.ends, self.values[first:last], self.at_most[first:last]
+        under = np.concatenate([self.at_most[first - 1 : first] if first else [0], counted]) * self.denominator
+        on_value = np.maximum(np.maximum(under[:-1] - self.wanted, self.wanted - under[1:]), 0)
+        gap_starts = np.concatenate([self.values[first - 1 : first] + 1 if first else [low], values + 1])
+        gap_ends = np.concatenate([values, self.values[last : last + 1] if last < len(self.values) else [high + 1]])
+        return Pieces(
+            starts=np.concatenate([values, gap_starts]),
+            widths=np.concatenate([np.ones(len(values), dtype=np.int64), gap_ends - gap_starts]),
+            levels=np.concatenate([on_value, np.abs(under - self.wanted)]),
+        )
+
+    def beyond(self, first: int, last: int) -> Pieces:
+        """All other pieces: the gaps on either side of ``first`` and ``last`` are not among them."""
+        below, above = self.pieces(0, first), self.pieces(last, len(self.values))
+        below.widths[-1], above.widths[len(self.values) - last] = 0, 0
+        return Pieces(
+            starts=np.concatenate([below.starts, above.starts]),
+            widths=np.concatenate([below.widths, above.widths]),
+            levels=np.concatenate([below.levels, above.levels]),
+        )

@@ -15,7 +15,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
 from hubbub.mechanisms.bins import Bins, runs
 from hubbub.mechanisms.pieces import Pieces
-from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, Values, quantile_pieces
+from hubbub.mechanisms.quantile import DENOMINATOR, OnRange, Values, near_pieces, quantile_pieces
 from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.event import BoundedRangeEvent, Event, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
@@ -114,13 +114,16 @@ class Quantiles(OnRange):
         return _rate(self.epsilon, q, twice * self.levels * self.rows)
 
     def draw(self, value: Values) -> Array:
-        steps = self._each(value)
         if self.tie_bits:
+            steps = value.within(self.top).each() if isinstance(value, Bins) else self.placed(value)
             steps = np.sort((steps << self.tie_bits) | noise.uniform_digits(len(steps), self.tie_bits))
+        else:
+            steps = self._each(value)
         out = np.zeros(len(self.targets), dtype=np.int64)
 
         def choose(part: _Part, q: Fraction) -> int:
-            out[part.middle] = self._pieces(part, q).choose(self.rate(q) / q.denominator)
+            rate = self.rate(q) / q.denominator
+            out[part.middle] = near_pieces(part.held, q, part.ends, rate).choose(rate)
             return int(out[part.middle])
 
         self._read_off(out, self._divide(steps, choose))

@@ -6,6 +6,9 @@ allowance; a uniform that falls within it of a boundary is settled in exact arit
 for floats to see has exactly its probability.
 """
 
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
@@ -28,14 +31,33 @@ _FAR = Fraction(10_000)
 _LEAST_FLOAT_RATE = Fraction(1, 1 << 900)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Further outcomes, numbered on after the others, that hardly ever happen: they are listed where one might have.
+
+    ``level`` is at most that of any of them, and ``count`` at least the sum of their counts.
+    """
+
+    level: int
+    count: int
+    listed: Callable[[], tuple[Whole, Whole]]
+    """Their levels and counts."""
+
+
 @overload
-def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: None = None) -> int: ...
+def choice(
+    *, levels: Whole, rate: Real, counts: Whole | None = None, size: None = None, rest: Rest | None = None
+) -> int: ...
 @overload
-def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: int) -> Integers: ...
-def choice(*, levels: Whole, rate: Real, counts: Whole | None = None, size: int | None = None) -> int | Integers:
+def choice(
+    *, levels: Whole, rate: Real, counts: Whole | None = None, size: int, rest: Rest | None = None
+) -> Integers: ...
+def choice(
+    *, levels: Whole, rate: Real, counts: Whole | None = None, size: int | None = None, rest: Rest | None = None
+) -> int | Integers:
     """An index i with probability exactly proportional to counts[i] · exp(-rate · levels[i])."""
     exact_rate, size = non_negative("rate", rate), size_of_draw(size)
-    weights = _Weights(_whole_vector("levels", levels), exact_rate, counts)
+    weights = _Weights(_whole_vector("levels", levels), exact_rate, counts, rest)
     source = entropy.begin("choice", rate=exact_rate, size=size)
     return weights.one(source) if size is None else weights.sample(source, size)
 
@@ -91,12 +113,12 @@ def _exponents(steps: Whole, rate: Fraction) -> Floats:
 class _Weights:
     """Cumulative weights in floating point, and exactly on demand."""
 
-    def __init__(self, levels: Whole, rate: Fraction, counts: Whole | None) -> None:
-        self.rate = rate
+    def __init__(self, levels: Whole, rate: Fraction, counts: Whole | None, rest: Rest | None = None) -> None:
+        self.rate, self.rest = rate, rest
         # The least level that can happen is step 0, or else every weight might be too small for floats to see well.
         if counts is None:
-            self.counts = np.ones(len(levels), dtype=np.int64)
-            self.steps = levels - levels.min()
+            self.counts, self.least = np.ones(len(levels), dtype=np.int64), levels.min()
+            self.steps = levels - self.least
         else:
             self.counts = _whole_vector("counts", counts)
             if len(self.counts) != len(levels) or self.counts.min() < 0 or not self.counts.any():
@@ -105,11 +127,14 @@ class _Weights:
             if int(self.counts.max()).bit_length() > MOST_COUNT_BITS:
                 raise ParameterError("counts", f"below 2^{MOST_COUNT_BITS}", "more")
             happens = self.counts > 0
-            self.steps = np.where(happens, levels - levels[happens].min(), 0)
+            self.least = levels[happens].min()
+            self.steps = np.where(happens, levels - self.least, 0)
         self.running = np.cumsum(self.counts.astype(np.float64) * np.exp(-_exponents(self.steps, rate)))
         # A weight is off by a factor under 1 + 2^-41 (exponent at most 745 with relative error 2^-52, then exp itself),
         # and each of the additions by 2^-53 of the sum so far.
         self.allowance = float(self.running[-1]) * (2.0**-40 + len(levels) * 2.0**-51)
+        if rest is not None:
+            self.allowance += _at_most(rest, int(self.least), rate)
 
     def one(self, source: Source) -> int:
         """What ``sample`` would draw first, from the same word."""
@@ -134,12 +159,16 @@ class _Weights:
 
     def _settle(self, uniform: Uniform) -> int:
         """The outcome on which U · total falls, where cumulative weights are bracketed ever more closely."""
+        steps, counts = self.steps, self.counts
+        if self.rest is not None:
+            levels, more = self.rest.listed()
+            steps, counts = np.concatenate([steps, levels - self.least]), np.concatenate([counts, more])
         while True:
             wide = uniform.bits + _GUARD
-            powers = {int(step): exp_minus_bounds(int(step) * self.rate, wide) for step in np.unique(self.steps)}
+            powers = {int(step): exp_minus_bounds(int(step) * self.rate, wide) for step in np.unique(steps)}
             low, high = 0, 0
             lows, highs = [], []
-            for step, count in zip(self.steps.tolist(), self.counts.tolist(), strict=True):
+            for step, count in zip(steps.tolist(), counts.tolist(), strict=True):
                 low += int(count) * powers[int(step)][0]
                 high += int(count) * powers[int(step)][1]
                 lows.append(low)
@@ -151,3 +180,11 @@ class _Weights:
             if surely == perhaps:
                 return surely
             uniform.extend()
+
+
+def _at_most(rest: Rest, least: int, rate: Fraction) -> float:
+    """What all of the rest weigh together, rounded up: wherever a target is as near to a boundary, it is settled."""
+    if rest.level < least:
+        raise ParameterError("rest", "nothing that is likelier than what comes first", rest.level)
+    exponent = float(min((rest.level - least) * rate, Fraction(700))) * (1 - 2.0**-40)
+    return float(rest.count) * math.exp(-exponent) * (1 + 2.0**-40)

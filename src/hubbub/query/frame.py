@@ -8,7 +8,7 @@ the text goes the way of every question.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from hubbub.errors import ParameterError
 from hubbub.parameters import Real
@@ -49,6 +49,20 @@ class Asker(Protocol):
         self, text: str, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None
     ) -> Diagnosis:
         """How many units its limits and bounds cut off."""
+
+    def learn(
+        self,
+        frame: "Frame",
+        estimator: Any,
+        *,
+        columns: Sequence[str],
+        target: str | None = None,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """An estimator fitted where the rows are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +115,31 @@ class Frame:
     def agg(self, **aggregates: Term) -> "Asking":
         """Aggregates of all rows together."""
         return Grouped(frame=self, keys={}).agg(**aggregates)
+
+    def learn(
+        self,
+        estimator: Any,
+        *,
+        columns: Sequence[str],
+        target: str | None = None,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        rows: int | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """An estimator of ``hubbub.learn``, fitted where the rows are: the table is never loaded.
+
+        The price is ``epsilon`` (and ``delta``), or the estimator's own; it is paid before anything is read, and the
+        same fit is free when it is asked for again. A unit counts for at most ``rows`` rows, or as the owner declared.
+        Declared bounds of the columns are the estimator's ``bounds``; where there are none it buys them.
+        """
+        return self.asker.learn(
+            self, estimator, columns=columns, target=target, epsilon=epsilon, delta=delta, rows=rows, key=key
+        )
+
+    def counted_sql(self, counts: str) -> str:
+        """A question about counts of its columns, which are written already: for what reads expressions from it."""
+        return f"SELECT {counts} FROM {self.source}{self._filter()}"
 
     def rows_sql(self, *columns: str) -> str:
         """Its rows with some columns, as a query: for what is done with rows rather than asked of them."""

@@ -187,16 +187,21 @@ class OfEstimator:
         price = {"epsilon": float(self.epsilon), "delta": float(self.delta), "meter": meter, "account": ACCOUNT}
         return kind(**{**price, **self.settings})
 
-    def _fit(self, made: Any, table: Table) -> str:
+    def _filled(self, table: Table) -> tuple[Any, Any, Any]:
+        """Rows, targets and owners, with the company that every table has."""
         around = range(self.company)
         rows = [
             *table.rows,
             *(tuple((place * (column + 3) % 7 - 3) / 10 for column in range(self.columns)) for place in around),
         ]
         targets = [*table.targets, *(self.targets[place % len(self.targets)] for place in around)]
-        owners = {"groups": np.array([*table.owners, *(1000 + place for place in around)])} if self.grouped else {}
+        owners = [*table.owners, *(1000 + place for place in around)]
+        return np.array(rows, dtype=np.float64), np.array(targets), np.array(owners)
+
+    def _fit(self, made: Any, table: Table) -> str:
+        rows, targets, owners = self._filled(table)
         try:
-            made.fit(np.array(rows, dtype=np.float64), np.array(targets), **owners)
+            made.fit(rows, targets, **({"groups": owners} if self.grouped else {}))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return "fitted"

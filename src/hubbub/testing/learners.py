@@ -5,6 +5,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
+from hubbub.testing.asked import OfAsked
 from hubbub.testing.learned import OfEstimator
 
 
@@ -75,6 +76,22 @@ _FROM_SUMS: tuple[OfEstimator, ...] = (
         delta=_SEEN_DELTA,
     ),
 )
+_ASKED: tuple[OfEstimator, ...] = (
+    OfAsked(estimator="KMeans", settings={**_BOX, "n_clusters": 2}),
+    OfAsked(
+        estimator="KMeans",
+        words=", people, many rows, gaussian",
+        settings={**_BOX, "n_clusters": 3, "max_rows": 2},
+        columns=3,
+        company=3000,
+        delta=_SEEN_DELTA,
+        grouped=True,
+    ),
+    OfAsked(estimator="StandardScaler", words=", bounds bought, people", settings={"max_rows": 2}, grouped=True),
+    OfAsked(estimator="LinearRegression", words=", gaussian", delta=_SEEN_DELTA, **_NUMBERS),
+    OfAsked(estimator="PCA", words=", people", settings={**_BOX, "max_rows": 2}, grouped=True),
+    OfAsked(estimator="GaussianNB", words=", people, gaussian", delta=_SEEN_DELTA, **_PEOPLE),
+)
 LEARNERS: tuple[OfEstimator, ...] = (
     OfEstimator(estimator="KMeans", settings={**_BOX, "n_clusters": 2}),
     OfEstimator(estimator="KMeans", words=", gaussian", settings={**_BOX, "n_clusters": 2}, delta=_SEEN_DELTA),
@@ -89,4 +106,5 @@ LEARNERS: tuple[OfEstimator, ...] = (
     OfEstimator(estimator="StandardScaler", words=", people", settings={**_BOX, "max_rows": 2}, grouped=True),
     *_CLASSIFIERS,
     *_FROM_SUMS,
+    *_ASKED,
 )

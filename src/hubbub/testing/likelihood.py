@@ -9,6 +9,7 @@ from hubbub.mechanisms import Gaussian, Geometric, ObjectivePerturbation, Quanti
 from hubbub.mechanisms.base import Array, Mechanism
 from hubbub.mechanisms.integers import as_integers
 
+_COARSE = 16
 _MOST = 50.0
 """Logarithms beyond this are cut: one side is then impossible, for every purpose."""
 
@@ -24,8 +25,10 @@ def ratio(mechanism: Mechanism, value: Any, near: Any, far: Any, *, times: int) 
     if np.array_equal(_flat(near), _flat(far)):
         return np.zeros(times)
     if isinstance(mechanism, Quantiles) and mechanism.tie_bits:
-        # Random digits that tell ties apart make a law without a formula; without them its choices are the same.
-        mechanism = replace(mechanism, tie_bits=0)
+        # Random digits that tell ties apart make a law without a formula; without them its choices are the same. So are
+        # they on a coarse grid, where few answers are different and each one's chances are worked out once.
+        low, high = mechanism.bounds
+        mechanism = replace(mechanism, tie_bits=0, grid=(high - low) / _COARSE)
     known: dict[Any, float] = {}
     drawn = mechanism.repeat(value, times=times)
     return np.array([_known(known, mechanism, near, far, answer) for answer in drawn])

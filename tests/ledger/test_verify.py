@@ -230,7 +230,7 @@ DAMAGES: dict[str, tuple[str, int]] = {
     "a changed body": ("UPDATE entries SET body = replace(body, 'how many', 'how manY') WHERE seq = 7", 7),
     "a changed time": ("UPDATE entries SET time = time + 1 WHERE seq = 7", 7),
     "a changed kind": ("UPDATE entries SET kind = 'share' WHERE seq = 7", 7),
-    "a changed hash": ("UPDATE entries SET hash = replace(hash, 'a', 'b') WHERE seq = 7", 7),
+    "a changed hash": ("UPDATE entries SET hash = substr(hash, 2) || substr(hash, 1, 1) WHERE seq = 7", 7),
     "a missing entry": ("DELETE FROM entries WHERE seq = 7", 7),
     "a missing end": ("DELETE FROM entries WHERE seq > 15", 16),
     "an entry beyond the end": ("INSERT INTO entries VALUES (40, 0, 'gift', '{}', '')", 40),

@@ -21,6 +21,7 @@ from hubbub.mechanisms import (
     Laplace,
     LaplaceThreshold,
     NoisyMax,
+    ObjectivePerturbation,
     OptimalKeys,
     PerGroup,
     PermuteAndFlip,
@@ -47,6 +48,7 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
     select_keys,
 )
+from hubbub.mechanisms.convex import Loss
 from hubbub.mechanisms.registry_spatial import SPATIAL
 from hubbub.noise.entropy import substituted
 from tests.noise.sources import Untouchable
@@ -112,6 +114,7 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "SparseSample": (SparseSample, {"epsilon": ONE, "size": 9, "level": 1}),
     "SparsePriority": (SparsePriority, {"epsilon": ONE, "size": 9, "count": 2}),
     "SparseFirst": (SparseFirst, {"vector": SparseVector(epsilon=ONE, threshold=0), "size": 9}),
+    "ObjectivePerturbation": (ObjectivePerturbation.at, {"epsilon": ONE, "loss": Loss.HINGE, "width": 2}),
     "Staged": (Staged, {"epsilon": ONE, "plan": SPATIAL[0].mechanism.plan}),  # type: ignore[attr-defined]
 }
 POSITIVE = {

@@ -21,6 +21,11 @@ def _as_long_as_they_are(values: Array, *, bits: int = BITS) -> Steps:
     return Steps(parts=longer, grid=kept.grid, l1=kept.l1, l2_squared=kept.l2_squared, linf=kept.linf)
 
 
+def _longer_in_place(block: Array, *, bits: int, weights: Array | None) -> Array:
+    block[:] = np.trunc(np.clip(block, -1, 1) * 1.25 * (1 << bits))
+    return block
+
+
 def _one_each(crowd: Crowd) -> Array:
     return np.ones(crowd.rows)
 
@@ -37,7 +42,7 @@ CLASSIFY: tuple[Planted, ...] = (
         name="logistic regression on rows that are too long",
         about="The intercept is added after rows were shortened, so that they are longer than was proven.",
         subject=named("learn: LogisticRegression"),
-        patch=in_place(ball, "in_ball", _as_long_as_they_are),
+        patch=in_place(ball, "shortened", _longer_in_place),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -43,7 +43,7 @@ def _clamped_unless_a_key(what: str) -> Patch:
     return in_place(aggregate, what, made)
 
 
-def _by_few_bits(rows: Sql, most: int, rank: Sql) -> Sql:
+def _by_few_bits(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
     return planted._placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY hash(unit) % 3 ORDER BY hash(unit, code), unit, code)"
         f" AS rank FROM ({rows}) AS a) AS b WHERE rank <= {most}"

@@ -45,7 +45,7 @@ def _placed(text: str) -> Sql:
     return _unkeyed(f"SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place FROM ({text}) AS y")
 
 
-def _by_data_order(rows: Sql, most: int, rank: Sql) -> Sql:
+def _by_data_order(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
     """The groups that come first in the data."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
@@ -54,7 +54,7 @@ def _by_data_order(rows: Sql, most: int, rank: Sql) -> Sql:
     )
 
 
-def _among_all_units(rows: Sql, most: int, rank: Sql) -> Sql:
+def _among_all_units(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
     """The groups that most units have: one unit can switch everybody's."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
@@ -70,7 +70,7 @@ def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
     return Sql(found.rpartition(" WHERE ")[0]), names
 
 
-no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank: _placed(rows))
+no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank, places=False: _placed(rows))
 groups_by_data_order = _in_place(aggregate, "_chosen", _by_data_order)
 groups_chosen_among_all_units = _in_place(aggregate, "_chosen", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)

@@ -175,7 +175,7 @@ def _rows_counted(op: Aggregate, held: Sql) -> tuple[Sql, Sql]:
 honest_weighed, honest_chosen = keyed._weighed, keyed.chosen
 
 
-def _by_dense_code(rows: Sql, most: int, rank: Sql) -> Sql:
+def _by_dense_code(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
     """Codes that the engine gives to keys as it meets them decide which groups a unit keeps."""
     return Sql(
         f"SELECT * FROM (SELECT *, {rank} OVER (PARTITION BY unit ORDER BY dense) AS rank, row_number() OVER "
@@ -185,10 +185,14 @@ def _by_dense_code(rows: Sql, most: int, rank: Sql) -> Sql:
     )
 
 
+def _unbounded(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+    return honest_chosen(rows, 10**6, rank, places=places)
+
+
 FAULTS = {
     "rows instead of units": (keyed, "_weighed", _rows_counted, "a key moved by"),
     "groups chosen by codes of the engine": (keyed, "chosen", _by_dense_code, "keys changed"),
-    "no bounding": (keyed, "chosen", lambda rows, most, rank: honest_chosen(rows, 10**6, rank), "keys changed"),
+    "no bounding": (keyed, "chosen", _unbounded, "keys changed"),
     "keys in the order of the data": (keyed, "in_order", list, "order"),
 }
 

@@ -216,20 +216,21 @@ def _all_that_may(limits: Together, chosen: Sql) -> Sql:
     return select(within(chosen), Sql("*"), alias(cast(sharing.counting(limits), "BIGINT"), "allowed"))
 
 
-def _by_everyone(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None) -> Sql:
+def _by_everyone(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None, places: bool = False) -> Sql:
     """What others have is taken off the total too."""
-    honest = _ranked(rows, rank, order)
+    honest = _ranked(rows, rank, order, places=places)
     summed = [] if adding is None else [alias(over(function("sum", adding), partition=[], order=order), limit.SO_FAR)]
     return select(within(honest, "honest"), Sql("*"), *summed)
 
 
-def _as_they_come(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None) -> Sql:
+def _as_they_come(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None, places: bool = False) -> Sql:
     """In the order in which groups come out of the engine."""
     if adding is None:
-        return _ranked(rows, rank, order)
+        return _ranked(rows, rank, order, places=places)
     placed = Sql(f"SELECT *, row_number() OVER () AS came FROM ({rows}) AS y")
     summed = over(function("sum", adding), partition=[name("unit")], order=[name("came")])
-    return select(within(_ranked(placed, rank, order), "honest"), Sql("* EXCLUDE (came)"), alias(summed, limit.SO_FAR))
+    honest = _ranked(placed, rank, order, places=places)
+    return select(within(honest, "honest"), Sql("* EXCLUDE (came)"), alias(summed, limit.SO_FAR))
 
 
 def _half(each: Any, together: Together, *more: Any) -> Any:

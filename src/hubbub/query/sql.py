@@ -77,7 +77,7 @@ class _Reader:
         relation = pruned(found.relation, self._looked_at(groups))
         facts, columns = self.scope.all_facts(), shape(relation)
         return Question(
-            text=self.tree.sql(dialect="duckdb", normalize=True, comments=False),
+            text=self.tree.sql(dialect="duckdb", normalize=True, comments=False, copy=False),
             relation=relation,
             groups=groups,
             asked=tuple(self.asked),

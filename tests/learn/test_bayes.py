@@ -154,3 +154,15 @@ def test_calibration_sees_rows_with_a_class_only() -> None:
     assert found.cut == pytest.approx(0.7, abs=0.05)
     assert found.slope > 10
     assert (found.log_odds(np.array([0.2, 0.9])) > 0).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", [str, object, bytes])
+def test_a_label_that_is_not_shown_leaves_no_trace_of_its_length(kind: type) -> None:
+    names = ["a", "b"] * 300 + ["nobody else is called like this"]
+    y = np.array([name.encode() for name in names]) if kind is bytes else np.array(names, dtype=kind)
+    x = np.zeros((len(y), 1))
+    sure = GaussianNB(bounds=(0, 1), epsilon=10, delta=1e-6).fit(x, y)
+    assert [len(one) for one in sure.classes_] == [1, 1]
+    assert sure.classes_.dtype.itemsize == np.array(sure.classes_.tolist()).dtype.itemsize
+    lost = GaussianNB(bounds=(0, 1), epsilon=1e-4, delta=1e-12).fit(x[-3:], y[-3:])
+    assert lost.classes_.dtype.itemsize == np.zeros(1, dtype=sure.classes_.dtype.type).dtype.itemsize

@@ -40,8 +40,10 @@ def classes_of(classes: Any, y: Array, *, crowd: Crowd, tuition: Tuition, share:
     shown = tuition.measure(
         mechanism, units_of(y, crowd), Sensitivity(l0=1, linf=Fraction(1)), grid=None, label="classes"
     )
-    flat = _plain(y)
-    found: Array = np.array(sorted(shown), dtype=flat.dtype) if shown else np.zeros(1, dtype=flat.dtype)
+    # As wide as the names that are shown: an array of texts is as wide as its longest, and that one may be private.
+    kind = _plain(y).dtype
+    held = kind.type if kind.kind in "US" else kind
+    found: Array = np.array(sorted(shown), dtype=held) if shown else np.zeros(1, dtype=held)
     return found
 
 

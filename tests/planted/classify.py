@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn import ball, pulls
+from hubbub.learn import ball, bayes, classes, pulls
 from hubbub.learn.crowd import Array, Crowd
 from hubbub.learn.steps import BITS, Steps, in_ball
 from hubbub.mechanisms import objective
@@ -26,6 +26,13 @@ def _longer_in_place(block: Array, *, bits: int, weights: Array | None) -> Array
     return block
 
 
+_honest_classes = classes.classes_of
+
+
+def _as_wide_as_all(declared: Any, y: Array, **given: Any) -> Array:
+    return _honest_classes(declared, y, **given).astype(y.dtype)
+
+
 def _one_each(crowd: Crowd) -> Array:
     return np.ones(crowd.rows)
 
@@ -43,6 +50,13 @@ CLASSIFY: tuple[Planted, ...] = (
         about="The intercept is added after rows were shortened, so that they are longer than was proven.",
         subject=named("learn: LogisticRegression"),
         patch=in_place(ball, "shortened", _longer_in_place),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="classes as wide as a private one",
+        about="The array of bought classes has the type of all labels: it is as wide as the longest, shown or not.",
+        subject=named("learn: GaussianNB, classes bought, gaussian"),
+        patch=in_place(bayes, "classes_of", _as_wide_as_all),
         caught=Caught.REPLAY,
     ),
     Planted(

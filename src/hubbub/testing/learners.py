@@ -37,6 +37,7 @@ _CLASSIFIERS: tuple[OfEstimator, ...] = (
     OfEstimator(estimator="Perceptron", **_TWO),
     OfEstimator(estimator="Perceptron", words=", people, gaussian", delta=_SEEN_DELTA, **_PEOPLE),
 )
+_NAMED: dict[str, Any] = {"settings": _BOX, "targets": ("a", "b", "a longer name")}
 _NUMBERS: dict[str, Any] = {"settings": {**_BOX, "y_bounds": (-1.0, 1.0)}, "targets": (-1.0, 1.0, 0.25)}
 _CELLS: dict[str, Any] = {"settings": {"categories": [3, [-0.5, 0.5]], "classes": [0.0, 1.0]}, "targets": (0.0, 1.0)}
 _FROM_SUMS: tuple[OfEstimator, ...] = (
@@ -66,6 +67,7 @@ _FROM_SUMS: tuple[OfEstimator, ...] = (
     OfEstimator(estimator="KBinsDiscretizer", words=", bounds bought", settings={"n_bins": 3}),
     OfEstimator(estimator="GaussianNB", **_TWO),
     OfEstimator(estimator="GaussianNB", words=", people, gaussian", delta=_SEEN_DELTA, **_PEOPLE),
+    OfEstimator(estimator="GaussianNB", words=", classes bought, gaussian", delta=_SEEN_DELTA, **_NAMED),
     OfEstimator(estimator="CategoricalNB", **_CELLS),
     OfEstimator(estimator="CategoricalNB", words=", many rows, gaussian", delta=_SEEN_DELTA, company=3000, **_CELLS),
     OfEstimator(

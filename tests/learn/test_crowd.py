@@ -67,3 +67,9 @@ def test_other_shapes_are_refused() -> None:
         Crowd.of(None, rows=1, most=0)
     with pytest.raises(TypeError, match="whole numbers"):
         Crowd.of(None, rows=1).total(np.array([[0.5]]))
+
+
+def test_equal_ids_of_several_types_are_one_owner() -> None:
+    crowd = Crowd.of([7, 7.0, np.int64(7), np.float64(7), "7"], rows=5)
+    assert crowd.count == 2  # the text is somebody else
+    assert crowd.total(np.ones((5, 1), dtype=np.int64)).tolist() == [2]

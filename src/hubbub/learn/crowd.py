@@ -86,12 +86,15 @@ class Crowd:
 
 
 def _coded(ids: Array) -> Array:
-    """Codes from 0 on. Missing owners are owners of one row each, which bounds them like everybody else."""
+    """Codes from 0 on. Missing owners are owners of one row each, which bounds them like everybody else.
+
+    Ids that are equal are one owner's, whatever their types: 7 and 7.0 in one list are the same person.
+    """
     if ids.dtype.kind in "iuUSb":
         return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
     codes: dict[Any, int] = {}
     found = np.empty(len(ids), dtype=np.int64)
     for place, one in enumerate(ids.tolist()):
-        owner = ("no owner", place) if one is None or one != one else ("owner", type(one).__name__, one)  # noqa: PLR0124
+        owner = ("no owner", place) if one is None or one != one else ("owner", one)  # noqa: PLR0124
         found[place] = codes.setdefault(owner, len(codes))
     return found

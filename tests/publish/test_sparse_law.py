@@ -146,10 +146,17 @@ def test_the_chance_of_being_kept_is_the_sum_over_the_law(least: int, level: int
 
 @pytest.mark.parametrize("count", [3, 200, 900])
 def test_the_lowest_of_a_subset_are_those_of_a_whole_one(count: int) -> None:
+    """The second lowest place of either lies where the negative hypergeometric law says."""
     source = entropy.begin("test")
-    first = [int(scattered._lowest(source, 1000, count, 2)[1]) for _ in range(300)]
-    other = [int(scattered._subset(source, 1000, count)[1]) for _ in range(300)]
-    assert stats.ks_2samp(first, other).pvalue > FALSE_ALARM
+    lowest = (scattered._lowest(source, 1000, count, 2) for _ in range(1000))
+    whole = (scattered._subset(source, 1000, count) for _ in range(1000))
+    passed = stats.nhypergeom(1000, 1000 - count, 2)
+    edges = np.unique(passed.ppf(np.linspace(0, 1, 11)[1:-1]))
+    masses = np.diff(passed.cdf(edges), prepend=0, append=1)
+    for drawn in (lowest, whole):
+        seconds = np.array([int(places[1]) - 1 for places in drawn])
+        counts = np.bincount(np.searchsorted(edges, seconds), minlength=len(masses))
+        assert stats.chisquare(counts, 1000 * masses).pvalue > FALSE_ALARM
 
 
 def test_the_order_of_the_data_is_gone_before_anything_is_drawn() -> None:

@@ -45,10 +45,28 @@ def test_without_groups_each_row_is_a_unit() -> None:
     assert crowd.total(np.array([[1], [2], [3]])).tolist() == [6]
 
 
-def test_rows_without_an_owner_are_their_own() -> None:
-    crowd = Crowd.of([None, None, float("nan"), "a", "a"], rows=5)
-    assert crowd.count == 4
-    assert crowd.total(np.array([[1], [1], [1], [1], [1]])).tolist() == [4]
+class _NotKnown:
+    """As pandas' NA: it is not known whether it equals anything."""
+
+    def __eq__(self, other: object) -> "_NotKnown":  # type: ignore[override]
+        return self
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError
+
+
+def test_rows_without_an_owner_count_nowhere() -> None:
+    crowd = Crowd.of([None, None, float("nan"), "a", "a", np.float64("nan"), _NotKnown(), np.int64(3)], rows=8)
+    assert crowd.count == 2
+    assert crowd.total(np.array([[1], [2], [4], [8], [8], [16], [32], [64]])).tolist() == [8 + 64]
+    assert crowd.weights.tolist() == [0, 0, 0, 0.5 * (1 - 2.0**-40), 0.5 * (1 - 2.0**-40), 0, 0, 1]
+
+
+def test_a_crowd_of_nobody_adds_up_to_nothing() -> None:
+    crowd = Crowd.of([None, None], rows=2)
+    assert (crowd.count, crowd.weights.tolist(), crowd.counted_rows().tolist()) == (0, [0, 0], [0])
 
 
 @pytest.mark.parametrize("owned", [1, 2, 3, 7, 1000])

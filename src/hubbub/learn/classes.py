@@ -49,7 +49,10 @@ def classes_of(classes: Any, y: Array, *, crowd: Crowd, tuition: Tuition, share:
 
 def units_of(y: Array, crowd: Crowd) -> dict[Hashable, int]:
     """How many units name each class; who has no label names none."""
-    first = y if crowd.units is None else y[np.unique(crowd.units, return_index=True)[1]]
+    first = y
+    if crowd.units is not None:
+        codes, places = np.unique(crowd.units, return_index=True)
+        first = y[places[codes >= 0]]
     known = np.array([one is not None and one == one for one in first.tolist()], dtype=bool)  # noqa: PLR0124
     names, counts = np.unique(_plain(first)[known], return_counts=True)
     return dict(zip(names.tolist(), counts.tolist(), strict=True))

@@ -5,9 +5,10 @@ Privacy:
         at most ``most``·B in that norm, whatever the unit's rows are.
     Proof: a unit with r rows adds S = Σ v if r <= most, and S·most/r with every coordinate cut towards zero if not. In
         the first case ‖S‖ <= r·B <= most·B; in the second ‖S·most/r‖ <= most·B, and cutting coordinates towards zero
-        makes no L1, L2 or L∞ norm larger. The total is a sum over units, in exact integers.
+        makes no L1, L2 or L∞ norm larger. The total is a sum over units, in exact integers; rows of nobody are left
+        out, whatever else the table holds.
     Needs: rows whose norms were bounded one by one; ``units`` that say whose each row is.
-    Ref: SOUNDNESS 1, 29, 31.
+    Ref: SOUNDNESS 1, 3, 29, 31.
 """
 
 from dataclasses import dataclass
@@ -28,13 +29,13 @@ class Crowd:
 
     rows: int
     units: Array | None = None
-    """A code from 0 on for each row."""
+    """A code from 0 on for each row; −1 for rows of nobody, which count nowhere."""
     most: int = 1
     """A unit counts for at most so many rows: those of a unit with more share this weight evenly."""
 
     @classmethod
     def of(cls, groups: Any, *, rows: int, most: int = 1) -> "Crowd":
-        """From the ids that a user gave; rows without an owner (None, NaN) are each their own. A crowd is itself."""
+        """From the ids that a user gave; rows without one (None, NaN) are nobody's. A crowd is itself."""
         if isinstance(groups, cls):
             return groups
         held = whole("max_rows", most, least=1, most=MOST_ROWS)
@@ -55,9 +56,9 @@ class Crowd:
         """What each row counts for, rounded down: a unit's weights sum to at most ``most``, and none is above 1."""
         if self.units is None:
             return np.ones(self.rows)
-        owned = np.bincount(self.units, minlength=self.count)[self.units]
-        shared: Array = np.where(owned > self.most, self.most / owned * (1 - 2.0**-40), 1.0)
-        return shared
+        owned = np.append(np.bincount(self.units[self.units >= 0], minlength=self.count), 0)[self.units]
+        shared: Array = np.where(owned > self.most, self.most / np.maximum(owned, 1) * (1 - 2.0**-40), 1.0)
+        return np.where(self.units >= 0, shared, 0.0)
 
     def each(self, parts: Array) -> Array:
         """What each unit adds, one row a unit, exactly."""
@@ -66,8 +67,9 @@ class Crowd:
         if self.units is None:
             return parts
         sums = np.zeros((self.count, *parts.shape[1:]), dtype=np.int64)
-        np.add.at(sums, self.units, parts)
-        owned = np.bincount(self.units, minlength=self.count)
+        there = self.units >= 0
+        np.add.at(sums, self.units[there], parts[there])
+        owned = np.bincount(self.units[there], minlength=self.count)
         shared = owned > self.most
         if shared.any():
             among = owned[shared].reshape(-1, *([1] * (parts.ndim - 1)))
@@ -86,7 +88,7 @@ class Crowd:
 
 
 def _coded(ids: Array) -> Array:
-    """Codes from 0 on. Missing owners are owners of one row each, which bounds them like everybody else.
+    """Codes from 0 on, and −1 where there is no owner.
 
     Ids that are equal are one owner's, whatever their types: 7 and 7.0 in one list are the same person.
     """
@@ -95,6 +97,11 @@ def _coded(ids: Array) -> Array:
     codes: dict[Any, int] = {}
     found = np.empty(len(ids), dtype=np.int64)
     for place, one in enumerate(ids.tolist()):
-        owner = ("no owner", place) if one is None or one != one else ("owner", one)  # noqa: PLR0124
-        found[place] = codes.setdefault(owner, len(codes))
+        found[place] = -1 if _missing(one) else codes.setdefault(one, len(codes))
     return found
+
+
+def _missing(one: Any) -> bool:
+    """None; or NaN, NaT and pandas' NA, of which none is known to equal itself."""
+    same = one == one  # noqa: PLR0124
+    return one is None or not isinstance(same, bool | np.bool_) or not same

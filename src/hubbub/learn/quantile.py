@@ -67,11 +67,11 @@ def first_rows(crowd: Crowd) -> Array | None:
     if crowd.units is None:
         return None
     order = np.argsort(crowd.units, kind="stable")
-    owned = np.bincount(crowd.units, minlength=crowd.count)
+    owned = np.bincount(crowd.units + 1, minlength=crowd.count + 1)
     place = np.arange(len(order)) - np.repeat(np.cumsum(owned) - owned, owned)
     kept = np.zeros(len(order), dtype=bool)
     kept[order] = place < crowd.most
-    return kept
+    return kept & (crowd.units >= 0)
 
 
 class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private):  # type: ignore[misc]

@@ -12,6 +12,7 @@ from hubbub.query.choices import MOST_BINS, UNLISTED, Choice, Wanted, codes, his
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Histogram, Measure, Tally
+from hubbub.query.present import always_there
 from hubbub.query.question import CHOSEN, LISTED, PAIRED, Aggregation, Asked, Question
 from hubbub.query.scalars import as_real
 from hubbub.query.tops import binned, bins_of
@@ -133,10 +134,14 @@ class Needed:
         return self._step(argument) or default_grid(bounds)
 
     def _count(self, argument: Expression | None, most: int | None = None) -> int:
-        counted = argument if argument is not None and argument.kind.nullable else None
+        counted = None if argument is None else self._lacked(argument)
         rows = self._rows if most is None else min(most, 1) if self._single else most
         a_row = (0, 1) if self._together and most is None else None
         return self._place(Tally(measure=Measure.ROWS, argument=counted, bounds=(0, rows), a_row=a_row))
+
+    def _lacked(self, argument: Expression) -> Expression | None:
+        """A value that some row may lack; None for one that is in every row, so that its count is that of all rows."""
+        return None if always_there(argument, self._question.relation) else argument
 
     def _bounded(self, asked: Asked, argument: Expression, each: Interval) -> Part:
         """A sum of which the question says what a unit may add, or a mean of units' own averages within such bounds.
@@ -161,8 +166,7 @@ class Needed:
         )
         if not mean:
             return Part(total=self._place(tally), bounds=values, each=each)
-        there = argument if argument.kind.nullable else None
-        count = self._place(Tally(measure=Measure.UNITS, argument=there))
+        count = self._place(Tally(measure=Measure.UNITS, argument=self._lacked(argument)))
         return Part(count=count, total=self._place(tally), bounds=each, each=each)
 
     def _total(self, argument: Expression, bounds: Interval, *, centred: bool, grid: Fraction | None = None) -> int:

@@ -3,13 +3,14 @@
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hubbub.audit.blackbox import draws_that_count
 from hubbub.audit.chance import Chance
 from hubbub.audit.exact import zcdp_delta
 from hubbub.audit.examine import Settings, examine
@@ -256,15 +257,32 @@ class Normal(Counting):
 
 
 def test_all_points_of_a_claim_are_read_from_one_set_of_draws() -> None:
-    """Each point still has its own share of the confidence, over both finals."""
+    """Each point still has its own share of the confidence, over both finals and both looks at each."""
     subject = Normal()
     report = examine(subject, settings=QUICK)
     assert not report.accused
     assert len(report.claim.points) == 3
     assert len(report.findings) == 3 * QUICK.finals
-    assert subject.asked.count(QUICK.samples) == 2 * QUICK.finals
+    first = QUICK.samples // QUICK.first
+    assert subject.asked.count(first) == 2 * QUICK.finals
+    assert subject.asked.count(QUICK.samples - first) in (0, 2, 4), "as many as look odd"
     assert report.tried.draws == sum(times for times in subject.asked if times >= QUICK.pilot)
+    assert all(one.confidence == pytest.approx(1 - 1e-6 / 12, abs=1e-15) for one in report.findings)
+
+
+def test_without_a_first_look_all_is_drawn_at_once() -> None:
+    subject = Normal()
+    report = examine(subject, settings=replace(QUICK, first=1))
+    assert subject.asked.count(QUICK.samples) == 2 * QUICK.finals
     assert all(one.confidence == pytest.approx(1 - 1e-6 / 6, abs=1e-15) for one in report.findings)
+
+
+def test_what_looks_odd_is_drawn_in_full_and_judged_by_all() -> None:
+    """Noise for ε = 2 against a claim of 1 looks odd but for one time in 10^9; an ε of 0.1 hardly ever does."""
+    for true, draws in ((2.0, draws_that_count(QUICK.samples)), (0.1, draws_that_count(QUICK.samples // QUICK.first))):
+        report = examine(Counting(true=true), settings=replace(QUICK, shrinking=0))
+        assert report.accused is (true > 1)
+        assert all(one.counts.draws == draws for one in report.findings)
 
 
 def test_many_numbers_below_a_bound() -> None:

@@ -22,6 +22,11 @@ _CHOOSING_SHARE = 8
 _MOST_CHOOSING = 20_000
 
 
+def draws_that_count(samples: int) -> int:
+    """How many of so many draws test the event: those that did not choose it."""
+    return samples - min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
+
+
 def lower_bound(
     mechanism: Any, x: Any, y: Any, *, samples: int = 10_000, confidence: float = CONFIDENCE, delta: float = 0.0
 ) -> Finding:
@@ -54,11 +59,21 @@ class Drawn:
 
     def __init__(self, mechanism: Any, x: Any, y: Any, *, samples: int) -> None:
         samples = whole("samples", samples, least=100)
-        choosing = min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
-        answers = _answers(mechanism, x, y, times=samples)
-        self._testing = samples - choosing
+        self._drawing = mechanism, x, y
+        self._hold(_answers(mechanism, x, y, times=samples))
+
+    def _hold(self, answers: tuple[Outputs, Outputs]) -> None:
+        self._answers = answers
+        self._testing = draws_that_count(len(answers[0]))
+        choosing = len(answers[0]) - self._testing
         self._tested = [Batch(side[choosing:]) for side in answers]
         self._candidates = Candidates(*(Batch(side[:choosing]) for side in answers))
+
+    def more(self, samples: int) -> None:
+        """So many more on each input: from then on bounds are read from all, as if they had been drawn at once."""
+        further = _answers(*self._drawing, times=whole("samples", samples, least=1))
+        one, other = (_joined(*sides) for sides in zip(self._answers, further, strict=True))
+        self._hold((one, other))
 
     def epsilon(self, *, delta: float = 0.0, confidence: float = CONFIDENCE) -> Finding:
         """A lower bound on ε at δ."""
@@ -130,6 +145,12 @@ def _answers(mechanism: Any, x: Any, y: Any, *, times: int) -> tuple[Outputs, Ou
         on_x.append(_answer(draw, x))
         on_y.append(_answer(draw, y))
     return on_x, on_y
+
+
+def _joined(first: Outputs, further: Outputs) -> Outputs:
+    if isinstance(first, np.ndarray) and isinstance(further, np.ndarray):
+        return np.concatenate([first, further])
+    return [*first, *further]
 
 
 def _answer(draw: Callable[[Any], Any], value: Any) -> Any:

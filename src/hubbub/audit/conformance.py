@@ -151,12 +151,19 @@ def _within_rho(specimen: "Specimen", laws: Laws, rho: float, failure: float) ->
     return [_within(specimen, laws.delta(e), d, f"δ = {d:.6g} at ε = {e:g}") for e, d in curve]
 
 
-def check_law(specimen: "Specimen", *, laws: Laws | None = None, first: tuple[int, int] | None = None) -> str:
+def check_law(
+    specimen: "Specimen",
+    *,
+    laws: Laws | None = None,
+    first: tuple[int, int] | None = None,
+    keep: Callable[[int, Any], None] = lambda side, answers: None,
+) -> str:
     """Draws fit the stated masses: 10^6 on each input by ``repeat`` (10^5 if drawn one by one), 10^4 by ``draw``.
 
     ``draw`` is what the Meter calls and may be other code than ``repeat``. Each of the four gets a quarter of the false
     alarms (Bonferroni). With ``first``, so many by ``repeat`` and by ``draw`` are looked at first, and all where these
-    look odd; the verdict is by all (`hubbub.audit.glance` says what that costs).
+    look odd; the verdict is by all (`hubbub.audit.glance` says what that costs). ``keep`` is handed what was drawn by
+    ``repeat`` on the input of each side, 0 or 1.
     """
     laws, mechanism = laws or _laws(specimen, specimen.mechanism), specimen.mechanism
     ways: dict[str, tuple[Callable[[Any, int], Any], int]] = {
@@ -165,7 +172,7 @@ def check_law(specimen: "Specimen", *, laws: Laws | None = None, first: tuple[in
     }
     lines = []
     for (how, (drawn, draws)), begin in zip(ways.items(), first or (0, 0), strict=True):
-        for value, logs in zip(specimen.pair, (laws.first, laws.second), strict=True):
+        for side, (value, logs) in enumerate(zip(specimen.pair, (laws.first, laws.second), strict=True)):
             counts = np.zeros(len(specimen.outputs) + 1, dtype=np.int64)
             for times in (begin, draws - begin):
                 if times == 0:
@@ -173,6 +180,8 @@ def check_law(specimen: "Specimen", *, laws: Laws | None = None, first: tuple[in
                 answers = drawn(value, times)
                 if len(answers) != times:
                     raise _fault(specimen, f"{how} gave {len(answers)} answers instead of {times}")
+                if how == "repeat":
+                    keep(side, answers)
                 counts += law.tally(answers, specimen.outputs, specimen.cell)
                 found = law.fit(counts, np.exp(logs))
                 if not found.rejects(false_alarm=SUSPICION):

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from hubbub.audit.outputs import Batch, Outputs, View, views, views_of
+from hubbub.audit.outputs import Batch, Outputs, View, views_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -153,41 +153,45 @@ class Candidates:
 
     def best(self, *, worth: Worth, draws: int, level: float, likelier: int = 0) -> Event:
         """The one that ``draws`` fresh draws a side should prove most with, more likely on the side ``likelier``."""
-        best = _Best(worth=worth, draws=draws, level=level)
-        for family in self._families:
-            family.offer(best, likelier)
-        return best.event
+        weighed = [family.weighed(likelier) for family in self._families]
+        scores = _scores(weighed, worth=worth, draws=draws, level=level)
+        best, start = int(np.argmax(scores)), 0
+        for family, offered in zip(self._families, weighed, strict=True):
+            if best < start + len(offered.hits):
+                return Event(view=family.view, region=offered.at(best - start))
+            start += len(offered.hits)
+        raise AssertionError("the best of all candidates is one of them")
 
 
-class _Best:
-    """The best candidate so far."""
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """Candidates ``at(0), at(1), …`` of one view with their counts among ``of`` draws on the two inputs."""
 
-    def __init__(self, *, worth: Worth, draws: int, level: float) -> None:
-        self._worth = worth
-        self._draws = draws
-        self._width = float(-special.ndtri(level)) + 0.25
-        turns = np.linspace(0.0, math.pi / 2, 9)[:, None]
-        self._turns = np.cos(turns), np.sin(turns)
-        self._score = -math.inf
-        self.event = Event(view=views(())[0], region=Cells(chosen=(), common=frozenset(), others=True))
+    hits: Ints
+    other: Ints
+    of: tuple[int, int]
+    at: Callable[[int], Region]
 
-    def offer(self, view: View, hits: Ints, other: Ints, *, of: tuple[int, int], at: Callable[[int], Region]) -> None:
-        """Compare candidates ``at(0), at(1), …`` of one view by their counts among ``of`` draws on the two inputs."""
-        p = self._limit(hits / of[0], of[0], -self._turns[0])
-        q = self._limit((other + 1) / (of[1] + 1), of[1], self._turns[1])
-        scores = np.min(self._worth(p, q), axis=0)
-        best = int(np.argmax(scores))
-        if scores[best] > self._score:
-            self._score = float(scores[best])
-            self.event = Event(view=view, region=at(best))
 
-    def _limit(self, share: Floats, choosing: int, turn: Floats) -> Floats:
+def _scores(weighed: Sequence[_Weighed], *, worth: Worth, draws: int, level: float) -> Floats:
+    """What each candidate should prove; all of them at once, since there are thousands in dozens of families."""
+    wide = float(-special.ndtri(level)) + 0.25
+    turns = np.linspace(0.0, math.pi / 2, 9)[:, None]
+    sizes = [len(one.hits) for one in weighed]
+    of, of_other = (np.repeat([one.of[side] for one in weighed], sizes) for side in (0, 1))
+    hits, other = (np.concatenate(counts) for counts in zip(*((one.hits, one.other) for one in weighed), strict=True))
+
+    def limit(share: Floats, choosing: Ints, turn: Floats) -> Floats:
         """Wilson's limit, with ``turn`` of the width that the testing draws and our doubt in the choosing ones ask."""
-        width = turn * (self._width + _DOUBT * math.sqrt(self._draws / choosing))
+        width = turn * (wide + _DOUBT * np.sqrt(draws / choosing))
         squared = width**2
-        middle = share + squared / (2 * self._draws)
-        spread = width * np.sqrt(share * (1 - share) / self._draws + squared / (4 * self._draws**2))
-        return np.clip((middle + spread) / (1 + squared / self._draws), 1e-12, 1.0)
+        middle = share + squared / (2 * draws)
+        spread = width * np.sqrt(share * (1 - share) / draws + squared / (4 * draws**2))
+        return np.clip((middle + spread) / (1 + squared / draws), 1e-12, 1.0)
+
+    p = limit(hits / of, of, -np.cos(turns))
+    q = limit((other + 1) / (of_other + 1), of_other, np.sin(turns))
+    return np.asarray(np.min(worth(p, q), axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +203,9 @@ class _Tails:
     of: tuple[int, int]
     at: Callable[[int], Region]
 
-    def offer(self, best: _Best, likelier: int) -> None:
+    def weighed(self, likelier: int) -> _Weighed:
         one, other = likelier, 1 - likelier
-        best.offer(self.view, self.counts[one], self.counts[other], of=(self.of[one], self.of[other]), at=self.at)
+        return _Weighed(self.counts[one], self.counts[other], (self.of[one], self.of[other]), self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +229,12 @@ class _Prefixes:
         even, odd = ((counts(one[start::2]), counts(other[start::2])) for start in (0, 1))
         return cls(view=view, even=even, odd=odd, of=(len(one) // 2, len(other) // 2), at=at)
 
-    def offer(self, best: _Best, likelier: int) -> None:
+    def weighed(self, likelier: int) -> _Weighed:
         one, other = likelier, 1 - likelier
         order = np.argsort(-(self.even[one] + 0.5) / (self.even[other] + 0.5), kind="stable")
         hits, others = (np.cumsum(self.odd[side][order]) for side in (one, other))
         of = self.of[one], self.of[other]
-        best.offer(self.view, hits, others, of=of, at=lambda last: self.at([int(place) for place in order[: last + 1]]))
+        return _Weighed(hits, others, of, lambda last: self.at([int(place) for place in order[: last + 1]]))
 
 
 def _tails(view: View, numbers: tuple[Floats, Floats]) -> list[_Tails]:

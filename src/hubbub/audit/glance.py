@@ -25,10 +25,10 @@ from hubbub.audit.exact import Laws
 if TYPE_CHECKING:
     from hubbub.mechanisms.registry import Specimen
 
-SUSPICION = 0.2
+SUSPICION = 0.05
 FEW = 10_000
 """Answers drawn singly, on each input."""
-_SIZES = (1_000, 1_500, 2_000, 3_000, 5_000)
+_SIZES = (1_000, 1_500, 2_000, 3_000, 5_000, 7_000)
 _MISSED, _SHARE = 1e-3, 0.25
 _PART = 4
 

@@ -112,8 +112,10 @@ class View:
         """The outputs as numbers; NaN where an output is not one."""
         batch = _batch(outputs)
         if self.of not in batch.seen:
-            if self.of is as_number and batch.numeric:
+            if batch.numeric and self.of is as_number:
                 batch.seen[self.of] = np.asarray(batch.outputs).astype(np.float64)
+            elif batch.numeric and self.of is _fraction:
+                batch.seen[self.of] = _fractions(np.asarray(batch.outputs).astype(np.float64))
             else:
                 batch.seen[self.of] = np.fromiter(map(self.of, batch.reads), dtype=np.float64, count=len(batch))
         found: NDArray[np.float64] = batch.seen[self.of]
@@ -127,10 +129,22 @@ class View:
                 batch.seen[self.of] = np.asarray(batch.outputs).tolist()
             elif batch.whole and self.of is as_kind:
                 batch.seen[self.of] = [int.__name__] * len(batch)
+            elif batch.numeric and self.of is as_key:
+                batch.seen[self.of] = _each_odd(np.asarray(batch.outputs), key)
+            elif batch.numeric and self.of is as_kind:
+                batch.seen[self.of] = _each_odd(np.asarray(batch.outputs), kind, usual=float.__name__)
             else:
                 batch.seen[self.of] = list(map(self.of, batch.reads))
         found: list[Hashable] = batch.seen[self.of]
         return found
+
+
+def _each_odd(reals: NDArray[Any], of: Callable[[Any], Hashable], usual: Hashable = None) -> list[Hashable]:
+    """Reals as categories: each is its own, or the usual one, but for those that have to be asked (NaN and −0.0)."""
+    found: list[Hashable] = reals.tolist() if usual is None else [usual] * len(reals)
+    for place in np.flatnonzero(np.isnan(reals) | ((reals == 0) & np.signbit(reals))).tolist():
+        found[place] = of(reals[place])
+    return found
 
 
 def _batch(outputs: Outputs | Batch) -> Batch:
@@ -251,6 +265,12 @@ def _views_of_parts(rows: list[Read]) -> list[View]:
 def _fraction(read: Read) -> float:
     value = number(read.output)
     return value % 1 if math.isfinite(value) else math.nan
+
+
+def _fractions(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of many numbers."""
+    finite = np.isfinite(values)
+    return np.where(finite, np.where(finite, values, 0.0) % 1, math.nan)
 
 
 def _parts(output: Any) -> Mapping[Hashable, Any]:

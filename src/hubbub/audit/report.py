@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hubbub.audit.blackbox import draws_that_count
 from hubbub.audit.bounds import Counts, refutes
 from hubbub.audit.finding import Finding
 from hubbub.audit.subject import Claim
@@ -45,6 +46,8 @@ class Report:
     confidence: float
     seed: int
     seconds: float
+    samples: int = 0
+    """Draws on each input that are made where fewer look odd; 0: as many as the findings have."""
 
     @property
     def accused(self) -> bool:
@@ -54,7 +57,7 @@ class Report:
     @property
     def sight(self) -> float | None:
         """Randomized response at this ε would have been accused by as many draws; None without counts, or for δ."""
-        return None if not self.findings else _sight(self.claim, self.findings[0])
+        return None if not self.findings else _sight(self.claim, self.findings[0], self.samples)
 
     def __str__(self) -> str:
         found = self.counterexample
@@ -106,14 +109,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _sight(claim: Claim, finding: Finding) -> float | None:
+def _sight(claim: Claim, finding: Finding, samples: int) -> float | None:
     epsilon, delta = claim.points[0]
     own: Callable[[float], float | None] | None = getattr(finding, "sight", None)
     if own is not None:
         return own(epsilon)
     if delta > 0:
         return None
-    draws, other = finding.counts.draws, finding.counts.other_draws
+    draws = max(finding.counts.draws, draws_that_count(samples))
+    other = max(finding.counts.other_draws, draws_that_count(samples))
     low, high = epsilon, max(2 * epsilon, epsilon + 12)
     for _ in range(40):
         middle = (low + high) / 2

@@ -26,6 +26,24 @@ _MOST_OUTPUTS, _MOST_NUMBER, _LEFT_OUT = 500, 1 << 12, 1e-6
 """How many masses are added up for a pair that was made, how large its numbers may be, and what may be left out."""
 
 
+class _Unused:
+    """Independent answers on one input, each of which is handed out once."""
+
+    def __init__(self) -> None:
+        self._held: list[Outputs] = []
+
+    def put(self, answers: Outputs) -> None:
+        self._held.append(answers)
+
+    def take(self, many: int) -> Outputs | None:
+        """So many that nobody has had; None where no draw has as many left."""
+        for place, held in enumerate(self._held):
+            if len(held) >= many:
+                self._held[place] = held[many:]
+                return held[:many]
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class OfSpecimen:
     """A mechanism of the registry."""
@@ -33,6 +51,11 @@ class OfSpecimen:
     specimen: Specimen
     _looks: list[tuple[int, int]] = field(default_factory=list, repr=False, compare=False)
     """How many draws are looked at first: a matter of cost alone, so that one audit may take another's word for it."""
+    _kept: "list[_Unused] | None" = field(default=None, repr=False, compare=False)
+    """On the worst pair, for as long as one audit lasts: answers that were held against the law and not yet counted."""
+
+    def remembering(self) -> "OfSpecimen":
+        return replace(self, _kept=[_Unused(), _Unused()])
 
     @property
     def name(self) -> str:
@@ -67,7 +90,7 @@ class OfSpecimen:
             lambda: check_statement(one),
             lambda: check_mass(one, laws=[honest]),
             lambda: check_ratio(one, laws=honest),
-            lambda: check_law(one, laws=honest, first=self._first(honest)),
+            lambda: check_law(one, laws=honest, first=self._first(honest), keep=self._keep),
         )
         for check in checks:
             try:
@@ -83,7 +106,23 @@ class OfSpecimen:
             self._looks.append(first_looks(one, honest=honest, twin=twin, level=LAW_ALARM))
         return self._looks[0]
 
+    def _keep(self, side: int, answers: Outputs) -> None:
+        if self._kept is not None:
+            self._kept[side].put(answers)
+
     def answers(self, value: Any, *, times: int) -> Outputs:
+        """Independent ones; on the worst pair those that were drawn to be held against the law, each of them once.
+
+        Claim: nobody is accused more often for it. Proof: the law's test and the count each accuse an honest mechanism
+        as seldom as they say, and by the union bound that one of them does so needs no independence; which pair is
+        counted last hangs on no answer of the worst one, since that one is always counted.
+        """
+        for side, own in enumerate(self.specimen.pair if self._kept else ()):
+            if value is own:
+                assert self._kept is not None
+                found = self._kept[side].take(times)
+                if found is not None:
+                    return found
         return self.specimen.mechanism.repeat(value, times=times)
 
     def shown(self, pair: Pair) -> str:

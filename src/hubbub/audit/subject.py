@@ -7,7 +7,7 @@ answers to be counted.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.exact import zcdp_delta
@@ -92,6 +92,18 @@ class Subject(Protocol):
 
     def shown(self, pair: Pair) -> str:
         """The pair so that a person can follow it."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A subject that works the same thing out again and again, and can keep it for as long as one audit lasts.
+
+    No longer: who changes the product between two audits, as a gallery of bugs does, must see the change.
+    """
+
+    def remembering(self) -> Subject:
+        """The same subject, which keeps what follows from its own parameters and inputs; no answer twice."""
         ...
 
 

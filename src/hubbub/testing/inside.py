@@ -7,6 +7,7 @@ differ in the data alone. For tables that were made up, and for nothing else.
 
 import itertools
 import json
+import os
 import tempfile
 import weakref
 from collections import Counter
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +50,9 @@ Tables = Mapping[str, Rows]
 
 VERSIONS = itertools.count(1)
 """Names for states of the data that nobody has used before."""
-_FIXED = (1 << 64) // 3
+FIXED = (1 << 64) // 3
+"""The secret that chooses groups, unless another one is asked for."""
+_MEMORY = ("/dev/shm",)
 
 
 class Inside(DuckDB):
@@ -65,6 +69,8 @@ class Inside(DuckDB):
         """Whether private reads give back what nobody can make sense of."""
         self.counted: list[Counted] = []
         """All exact numbers that were handed over."""
+        self.waiting: dict[str, Callable[[], None]] = {}
+        """Tables that are filled when a statement names them, and how."""
 
     def close(self) -> None:
         """Nothing was started."""
@@ -94,6 +100,8 @@ class Inside(DuckDB):
             self.reads.append(self.watch())
             if self.broken:
                 return [["nonsense"]]
+        for table in [one for one in self.waiting if name(one) in statement.sql]:
+            self.waiting.pop(table)()
         try:
             for keys in statement.keys:
                 self.connection.execute(
@@ -115,13 +123,24 @@ def connected() -> Any:
     return connection
 
 
+Texts = list[list[str | None]]
+"""What a table is filled from: the values of each column as texts."""
+
+
 def fill(connection: Any, table: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Mapping[str, Any]]) -> None:
     """A table with these rows."""
+    _filled(connection, table, columns, _texts(columns, rows))
+
+
+def _texts(columns: Sequence[tuple[str, Kind]], rows: Sequence[Mapping[str, Any]]) -> Texts:
+    return [[_text(row[called]) for row in rows] for called, _ in columns]
+
+
+def _filled(connection: Any, table: str, columns: Sequence[tuple[str, Kind]], values: Texts) -> None:
     lists = ", ".join(f"unnest(CAST(${place} AS VARCHAR[])) AS v{place}" for place in range(1, len(columns) + 1))
     casts = ", ".join(
         f"CAST(v{place} AS {engine_type(kind)}) AS {name(called)}" for place, (called, kind) in enumerate(columns, 1)
     )
-    values = [[_text(row[called]) for row in rows] for called, _ in columns]
     connection.execute(f"CREATE OR REPLACE TABLE {name(table)} AS SELECT {casts} FROM (SELECT {lists})", values)
 
 
@@ -149,20 +168,29 @@ class World:
     """Rows of a policy's tables, one set at a time; an account with the whole budget, and a ledger, for each set."""
 
     def __init__(self, policy: Policy, *, folder: Path | None = None) -> None:
-        own = tempfile.TemporaryDirectory(prefix="hubbub-audit-") if folder is None else None
+        own = tempfile.TemporaryDirectory(prefix="hubbub-audit-", dir=_in_memory()) if folder is None else None
         place = Path(own.name) if own is not None else folder
         assert place is not None
         self.policy = placed(policy)
         self.ledger = Ledger(place / "ledger", marks=Marks(place / "marks"))
         self.engine = Inside(connected())
+        self._there: dict[str, Texts] = {}
         self._end = weakref.finalize(self, _end, self.ledger, self.engine.connection, own)
 
     def put(self, tables: Tables, *, threads: int = 1) -> None:
-        """Rows in place of those that the tables had."""
+        """Rows in place of those that the tables had; a table that has these very rows already stays as it is, and one
+        that no statement names is not filled.
+        """
         self.engine.connection.execute(f"SET threads = {threads}")
         for called, rows in tables.items():
             kinds = [(column.name, column.kind) for column in self.policy.tables[called].columns]
-            fill(self.engine.connection, called, kinds, rows)
+            self.engine.waiting[called] = partial(self._fill, called, kinds, _texts(kinds, rows))
+
+    def _fill(self, called: str, kinds: Sequence[tuple[str, Kind]], values: Texts) -> None:
+        if self._there.get(called) != values:
+            self._there.pop(called, None)
+            _filled(self.engine.connection, called, kinds, values)
+            self._there[called] = values
 
     def opened(self) -> Database:
         """What is there now, to be asked: another version of the data, and an account of its own."""
@@ -177,6 +205,13 @@ class World:
         self._end()
 
 
+def _in_memory() -> str | None:
+    """A folder that no disk is behind, where the system has one: made-up tables outlive no audit, and nor does what was
+    paid for them. What a ledger does with a disk is looked at where the gate is (`hubbub.testing.town`).
+    """
+    return next((place for place in _MEMORY if os.access(place, os.W_OK | os.X_OK)), None)
+
+
 def _end(ledger: Ledger, connection: Any, own: Any) -> None:
     connection.close()
     ledger.close()
@@ -185,7 +220,7 @@ def _end(ledger: Ledger, connection: Any, own: Any) -> None:
 
 
 @contextmanager
-def fixed_key(key: int = _FIXED) -> Iterator[list[int]]:
+def fixed_key(key: int = FIXED) -> Iterator[list[int]]:
     """The key that chooses a unit's groups is the same in every run; what is given back says how often it was asked."""
     held: Any = engine_module
     asked: list[int] = []
@@ -201,7 +236,7 @@ def fixed_key(key: int = _FIXED) -> Iterator[list[int]]:
         held.secrets = real
 
 
-def counted(db: Database, plan: Plan, *, key: int = _FIXED) -> list[Counted]:
+def counted(db: Database, plan: Plan, *, key: int = FIXED) -> list[Counted]:
     """The exact numbers of each grouping: what nobody sees but an audit of tables that were made up."""
     with fixed_key(key):
         return [db.counting(one)() for one in plan.sets or (plan,)]
@@ -240,6 +275,8 @@ class Seen:
     charged: int = 0
     entry: int | None = None
     """The charge that paid for it."""
+    keyed: bool = True
+    """Whether a secret chose the groups of units."""
 
 
 def ask(
@@ -247,7 +284,7 @@ def ask(
 ) -> Seen:
     """Ask with replayed noise."""
     before = db.ledger.statement(db.policy.account).spent.loss
-    with fixed_key(), replayed(seed) as source:
+    with fixed_key() as asked, replayed(seed) as source:
         try:
             answer = db.sql(text, epsilon=epsilon, delta=delta)
         except HubbubError as error:
@@ -262,6 +299,7 @@ def ask(
         plan=plan,
         charged=db.ledger.statement(db.policy.account).spent.loss - before,
         entry=answer.entry,
+        keyed=bool(asked),
     )
 
 

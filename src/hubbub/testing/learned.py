@@ -37,6 +37,8 @@ _LOUD = Budget(epsilon=Fraction(1 << 20), delta=Fraction(1, 2))
 """The charges are added up here, by themselves: a gate that ran out would hide what a fit does."""
 
 Row = tuple[float, ...]
+Masses = tuple[dict[Any, float], ...]
+"""Of each measurement, how much likelier answers are on one side than on the other, as far as they were looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Table:
     targets: tuple[float, ...]
     owners: tuple[int, ...]
     other: "Table | None" = field(default=None, compare=False, repr=False)
-    first: bool = True
+    first: bool = field(default=True, repr=False)
 
     def plus(self, more: "Table") -> "Table":
         return Table(self.rows + more.rows, self.targets + more.targets, self.owners + more.owners)
@@ -87,6 +89,11 @@ class OfEstimator:
     """Further rows in every table, for what an estimator does only where there are many."""
     grouped: bool = False
     """Whether a person owns several rows: ``settings`` then say how many of them count."""
+    _kept: dict[str, tuple[Fitted, Fitted, Masses]] | None = field(default=None, repr=False, compare=False)
+    """Fits of both sides of a pair, for as long as one audit lasts; None: nothing is kept."""
+
+    def remembering(self) -> "OfEstimator":
+        return replace(self, _kept={})
 
     @property
     def name(self) -> str:
@@ -137,8 +144,7 @@ class OfEstimator:
                 yield self._pair(base, _without(more, place), pair.about)
 
     def faults(self, pair: Pair) -> list[str]:
-        one = self.fitted(pair.x)
-        other = self.fitted(pair.y, answers=one.releases)
+        one, other, _ = self._fitted_both(pair.x, pair.y)
         return [*self._unpaid(one), *self._unpaid(other), *differences(one, other)]
 
     def _unpaid(self, one: Fitted) -> list[str]:
@@ -149,12 +155,11 @@ class OfEstimator:
         x, y = (value, value.other) if value.first else (value.other, value)
         assert x is not None
         assert y is not None
-        one = self.fitted(x)
-        other = self.fitted(y, answers=one.releases)
+        one, other, masses = self._fitted_both(x, y)
         total: Outputs = np.zeros(times)
-        for near, far in zip(one.measurements, other.measurements, strict=False):
+        for near, far, known in zip(one.measurements, other.measurements, masses, strict=False):
             here = near if value.first else far
-            total = total + ratio(near.mechanism, here.value, near.value, far.value, times=times)
+            total = total + ratio(near.mechanism, here.value, near.value, far.value, times=times, known=known)
         return total
 
     def shown(self, pair: Pair) -> str:
@@ -165,6 +170,17 @@ class OfEstimator:
         return f"{sides}\n{self.estimator}({dict(self.settings)}) at {self.claim.words}"
 
     # Fitting
+
+    def _fitted_both(self, x: Table, y: Table) -> tuple[Fitted, Fitted, Masses]:
+        """With replayed noise a fit is the same each time: an audit that asks again about a pair need not fit again."""
+        held = repr((x, y))  # to the last bit: 0.0 and −0.0 are two inputs, and NaN is one
+        if self._kept is not None and held in self._kept:
+            return self._kept[held]
+        one = self.fitted(x)
+        both = one, self.fitted(y, answers=one.releases), tuple[dict[Any, float], ...]({} for _ in one.measurements)
+        if self._kept is not None:
+            self._kept[held] = both
+        return both
 
     def fitted(self, table: Table, *, answers: Sequence[Release] = (), seed: int = 0) -> Fitted:
         """Fit on one table with replayed noise, and look at everything."""

@@ -9,13 +9,19 @@ from hubbub.mechanisms import Gaussian, Geometric, ObjectivePerturbation, Quanti
 from hubbub.mechanisms.base import Array, Mechanism
 from hubbub.mechanisms.integers import as_integers
 
-_COARSE = 16
+_COARSE = 8
 _MOST = 50.0
 """Logarithms beyond this are cut: one side is then impossible, for every purpose."""
 
 
-def ratio(mechanism: Mechanism, value: Any, near: Any, far: Any, *, times: int) -> Array:
-    """ln P(answer | far) − ln P(answer | near) of so many answers on ``value``."""
+def ratio(
+    mechanism: Mechanism, value: Any, near: Any, far: Any, *, times: int, known: dict[Any, float] | None = None
+) -> Array:
+    """ln P(answer | far) − ln P(answer | near) of so many answers on ``value``.
+
+    ``known`` is what was worked out before of the answers of this mechanism on these two, and is added to.
+    """
+    known = {} if known is None else known
     if isinstance(mechanism, Geometric | Gaussian):
         return _added(mechanism, value, near, far, times=times)
     if isinstance(mechanism, ObjectivePerturbation):
@@ -29,7 +35,6 @@ def ratio(mechanism: Mechanism, value: Any, near: Any, far: Any, *, times: int) 
         # they on a coarse grid, where few answers are different and each one's chances are worked out once.
         low, high = mechanism.bounds
         mechanism = replace(mechanism, tie_bits=0, grid=(high - low) / _COARSE)
-    known: dict[Any, float] = {}
     drawn = mechanism.repeat(value, times=times)
     return np.array([_known(known, mechanism, near, far, answer) for answer in drawn])
 

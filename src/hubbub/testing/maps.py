@@ -28,6 +28,8 @@ _DRAWS = 3
 _SLACK = 1 + 1e-9
 _MAP: Shape = (3, 4)
 _FEW: Shape = (2, 3)
+_HEAPS = (1, 1, 3, 100)
+"""Some masses are sums over all numbers up to the largest cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ def maps() -> list[OfStrategy]:
             for words, neighbors in _NEIGHBORS[: 2 if title == "adaptive grid" else 1]
         ),
         *(
-            OfMasses(title=f"{title}{words}", make=make, shape=_FEW, contribution=_one(neighbors))
+            OfMasses(title=f"{title}{words}", make=make, shape=_FEW, contribution=_one(neighbors), heaps=_HEAPS)
             for title, make in filters
             for words, neighbors in _NEIGHBORS[: 2 if title == "sparse threshold" else 1]
         ),

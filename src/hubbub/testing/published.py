@@ -7,7 +7,7 @@ is seen in one number.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, count
 from statistics import NormalDist
@@ -54,6 +54,13 @@ class OfStrategy:
     contribution: Contribution
     epsilon: Fraction = Fraction(1)
     delta: Fraction = Fraction(0)
+    heaps: tuple[int, ...] = (1, 1, 3, 1000)
+    """How many rows come to a cell at a time, in tables that are made up."""
+    _kept: list[Prepared] | None = field(default=None, repr=False, compare=False)
+    """What was prepared, for as long as one audit lasts; None: nothing is kept."""
+
+    def remembering(self) -> "OfStrategy":
+        return replace(self, _kept=[])
 
     @property
     def name(self) -> str:
@@ -65,7 +72,11 @@ class OfStrategy:
 
     @property
     def prepared(self) -> Prepared:
-        return self.make().prepare(self.shape, self.terms)
+        if self._kept is None:
+            return self.make().prepare(self.shape, self.terms)
+        if not self._kept:
+            self._kept.append(self.make().prepare(self.shape, self.terms))
+        return self._kept[0]
 
     @property
     def claim(self) -> Claim:
@@ -164,7 +175,7 @@ class OfStrategy:
     def _some(self, chance: Chance, rows: int) -> Array:
         made = np.zeros(self.shape, dtype=np.int64)
         for _ in range(rows):
-            made.reshape(-1)[chance.below(made.size)] += chance.choice((1, 1, 3, 1000))
+            made.reshape(-1)[chance.below(made.size)] += chance.choice(self.heaps)
         return made
 
 

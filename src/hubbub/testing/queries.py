@@ -33,13 +33,14 @@ from hubbub.query.plan import Plan
 from hubbub.session import Database
 from hubbub.testing import drawn
 from hubbub.testing.apart import apart
-from hubbub.testing.inside import Seen, World, ask, counted_by, faults
+from hubbub.testing.inside import FIXED, Seen, World, ask, counted_by, faults
 from hubbub.testing.looked import Looked
 from hubbub.testing.printed import printed
 from hubbub.testing.tables import Data, Part, Schema
 
-_KEYS = tuple((place * 0x9E3779B97F4A7C15 + 0x1234567) % (1 << 64) for place in range(1, 7))
-"""Secrets that choose the groups of units: the same on both sides, since the claim holds for each of them."""
+_KEYS = (FIXED, *((place * 0x9E3779B97F4A7C15 + 0x1234567) % (1 << 64) for place in range(1, 6)))
+"""Secrets that choose the groups of units: the same on both sides, since the claim holds for each of them. Under the
+first of them questions are asked, so that what was counted then need not be counted again."""
 _EACH = 300
 """Answers under one secret before another one is taken: a pilot, which only ranks pairs, looks under two of them."""
 _LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(-?\d+(?:\.\d+)?)(?![\w.])")
@@ -140,6 +141,9 @@ class OfQuery:
         found = found or [*_unstated(one), *_unstated(other), *self._varied(pair.x, one)]
         if not found and self._walls is None:  # whatever the data is: looked at once
             self._walls = [*self._refused(), *self._broken()]
+        if not found:
+            self._note(pair.x, one)
+            self._note(pair.y, other)
         return list(dict.fromkeys(found or self._walls or []))
 
     def answers(self, value: Any, *, times: int) -> Outputs:
@@ -201,6 +205,13 @@ class OfQuery:
         engine.counted.clear()
         engine.watch = lambda: db.ledger.statement(db.policy.account).spent
         return ask(db, self._text, epsilon=self._epsilon, delta=self._delta, seed=seed)
+
+    def _note(self, data: Data, trial: _Trial) -> None:
+        """What was counted for an answer to this very plan is what would be counted again."""
+        asked, own = (one.sets or (one,) for one in (trial.seen.plan or self._plan, self._plan))
+        if not self._known.get(data) and [one.aggregate for one in asked] == [one.aggregate for one in own]:
+            self._known[data] = [trial.held[-len(own) :]]
+            self._keyed = trial.seen.keyed
 
     def _exact(self, data: Data, *, keys: int) -> list[tuple[Counted, ...]]:
         """The exact numbers under each of so many secrets; under one, where nothing depends on a secret."""

@@ -50,7 +50,7 @@ torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then 
 	$(BIN)/python -m tools.torture $(ARGS)
 	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py tests/publish/test_replay_publish.py
 
-audit: $(VENV)/.dev ## audit everything that has a name 100 times; nothing of ours may be accused (two hours on two cores; ARGS="--runs 1": two minutes; in pieces: ARGS="--runs 50 --first-seed 50 --tally FILE")
+audit: $(VENV)/.dev ## audit everything that has a name 100 times; nothing of ours may be accused (two hours on two cores; ARGS="--runs 1": two minutes; in pieces: ARGS="--tally FILE")
 	$(BIN)/python -m tools.audit $(ARGS)
 
 clean: ## remove everything that the other targets made

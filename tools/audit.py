@@ -3,8 +3,8 @@
 Each run has a seed of its own, so that each makes other inputs up and draws other noise. Nothing of ours may be
 accused. An honest subject is accused by accident at most five times in a million runs, so one accusation here is a bug.
 
-A long campaign can be run in pieces: ``--first-seed 50 --tally FILE`` goes on where ``--runs 50 --tally FILE`` ended,
-and adds to what the file says. What was done when a piece is cut short is in the file.
+A long campaign can be run in pieces: ``--tally FILE`` counts what the file says, adds to it, and goes on until each
+subject has had its runs, those that are new since then too. What was done when a piece is cut short is in the file.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Tally:
     seconds: dict[str, float] = field(default_factory=dict)
     """Spent on each subject, on one core."""
     pieces: list[dict[str, Any]] = field(default_factory=list)
-    """Which seeds: a seed that was run twice makes the same inputs up twice, with other noise."""
+    """Each time it was begun: up to how many runs, of which subjects, and how many audits were done."""
     reports: list[str] = field(default_factory=list)
 
     @classmethod
@@ -58,6 +58,13 @@ class Tally:
             return cls()
         held = json.loads(path.read_text(encoding="utf-8"))
         return cls(**{name: held[name] for name in cls.__dataclass_fields__})
+
+    def lacking(self, names: Sequence[str], runs: int) -> list[tuple[str, int]]:
+        """Subjects and seeds until each has so many runs: all subjects once before any of them twice.
+
+        A seed says which inputs are made up; a run that was cut short may leave one out, and make another up twice.
+        """
+        return [(name, seed) for seed in range(runs) for name in names if seed >= self.runs.get(name, 0)]
 
     def write(self, path: Path | None) -> None:
         """All of it, or the file stays as it was."""
@@ -102,11 +109,9 @@ def run(name: str, seed: int) -> tuple[str, int, str | None, float]:
     return name, seed, str(report) if report.accused else None, time.monotonic() - start
 
 
-def done(
-    pool: ProcessPoolExecutor, names: Sequence[str], seeds: Sequence[int]
-) -> Iterator[tuple[str, int, str | None, float]]:
-    """All runs, as they end; all subjects once before any of them twice."""
-    waiting = [pool.submit(run, name, seed) for seed in seeds for name in names]
+def done(pool: ProcessPoolExecutor, wanted: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, str | None, float]]:
+    """All runs, as they end."""
+    waiting = [pool.submit(run, name, seed) for name, seed in wanted]
     try:
         yield from (one.result() for one in as_completed(waiting))
     finally:
@@ -117,23 +122,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Audit, count, and say so; 1 where anybody was accused, in this piece or in one before it."""
     parser = argparse.ArgumentParser(prog="tools.audit", description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS, help=f"audits of each subject (default {RUNS})")
-    parser.add_argument("--first-seed", type=int, default=0, metavar="K", help="seeds K, K + 1, … (default 0)")
-    parser.add_argument("--tally", type=Path, metavar="FILE", help="add to this JSON file, one piece at a time")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="count what this JSON file says, and add to it")
     parser.add_argument("--only", action="append", default=[], help="subjects whose name contains this")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
     names = [name for name in subjects() if not chosen.only or any(part in name for part in chosen.only)]
-    seeds = range(chosen.first_seed, chosen.first_seed + chosen.runs)
     console, tally = Console(), Tally.read(chosen.tally)
-    tally.pieces.append({"first_seed": seeds.start, "runs": len(seeds), "only": chosen.only, "done": 0})
+    wanted = tally.lacking(names, chosen.runs)
+    tally.pieces.append({"runs": chosen.runs, "only": chosen.only, "done": 0})
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     fresh = multiprocessing.get_context("spawn")
     with (
         Progress(*columns, TimeRemainingColumn(), console=console) as progress,
         ProcessPoolExecutor(max_workers=chosen.workers, mp_context=fresh) as pool,
     ):
-        task = progress.add_task("nobody accused", total=len(names) * len(seeds))
-        for name, seed, report, took in done(pool, names, seeds):
+        task = progress.add_task("nobody accused", total=len(wanted))
+        for name, seed, report, took in done(pool, wanted):
             tally.add(name, seed, report, took)
             tally.write(chosen.tally)
             if report is not None:

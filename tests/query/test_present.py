@@ -1,6 +1,7 @@
 """Where a condition leaves no row without a value, its count is that of all rows; and nowhere else."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def db(tmp_path: Path) -> Iterator[hb.Database]:
     with hb.open(
         path,
         unit="person",
-        budget=hb.Budget(epsilon=100),
+        budget=hb.Budget(epsilon=Fraction(100)),
         types={"person": "integer", "ward": "text", "cost": "real", "days": "integer"},
         bounds={"cost": (0, 10), "days": (0, 9)},
         max_rows=2,
@@ -78,5 +79,5 @@ def test_a_mean_has_a_count_of_its_own(db: hb.Database, condition: str) -> None:
 def test_what_is_counted_is_what_the_engine_counts(db: hb.Database, condition: str) -> None:
     """Sums of these few rows are within the bounds, so that counts are exact."""
     planned = db.plan(f"SELECT count(cost) AS n FROM stays WHERE {condition}", epsilon=1)
-    there = duckdb.sql(f"SELECT count(cost) FROM {ROWS} AS stays(person, ward, cost, days) WHERE {condition}")
-    assert db.counting(planned)().tallies == there.fetchall()
+    text = f"SELECT count(cost) FROM {ROWS} AS stays(person, ward, cost, days) WHERE {condition}"
+    assert db.counting(planned)().tallies == duckdb.connect().execute(text).fetchall()

@@ -42,12 +42,12 @@ def build(folder: Path) -> Path:
 
 def _errors(plan: Plan, cells: list[tuple[int, ...]]) -> Errors:
     """The errors of the first aggregate in each cell: drawn by the plan's own mechanisms, against noise of nothing."""
-    exact = [[row[place] for row in cells] for place in range(len(plan.mechanisms))]
+    exact = [plan.exact(cells, place) for place in range(len(plan.mechanisms))]
     truth = np.array([numbers[0].value for numbers in combined(plan, exact)], dtype=np.float64)
     found = np.empty((RUNS, len(truth)))
     for run_ in range(RUNS):
         noisy = [
-            [int(value) for value in mechanism.draw(np.array(steps))]
+            [int(value) for value in mechanism.draw(np.array(steps))] if steps else []
             for mechanism, steps in zip(plan.mechanisms, exact, strict=True)
         ]
         found[run_] = np.array([numbers[0].value for numbers in combined(plan, noisy)], dtype=np.float64)

@@ -47,7 +47,7 @@ def without_limit(planned: Plan) -> Plan:
 
 def noiseless(planned: Plan, counted: Counted) -> Cells:
     """The answer that has no noise."""
-    tallies = [[row[place] for row in counted.tallies] for place in range(len(planned.aggregate.tallies))]
+    tallies = [planned.exact(counted.tallies, place) for place in range(len(planned.aggregate.tallies))]
     chosen = [
         [step for bins in counted.histograms[choice.histogram] for step in _exactly(choice, bins)]
         for choice in planned.choices

@@ -110,11 +110,13 @@ def _together(case: Case, db: hb.Database) -> Iterator[list[list[Any]]]:
         if name not in measured:
             planned = plan(*informed(asked, policy, known), epsilon=rest, delta=None)
             cells = db.counting(planned)().tallies
-            columns = [np.array([row[place] for row in cells]) for place in range(len(planned.mechanisms))]
+            columns = [
+                np.array(planned.exact(cells, place), dtype=np.int64) for place in range(len(planned.mechanisms))
+            ]
             measured[name] = planned, columns
         planned, columns = measured[name]
         drawn = [
-            np.reshape(one.draw(np.tile(column, DRAWS)), (DRAWS, -1))
+            np.reshape(one.draw(np.tile(column, DRAWS)), (DRAWS, len(column)))
             for one, column in zip(planned.mechanisms, columns, strict=True)
         ]
         noisy = [[[int(number) for number in numbers[draw]] for numbers in drawn] for draw in range(DRAWS)]

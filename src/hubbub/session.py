@@ -305,6 +305,9 @@ class Database(Learning, Publishing):
             if shown is not None and (not shown or mechanism is planned.passed_by(place)):
                 noisy.append(list(shown.values()))
                 continue
+            if planned.is_within(place):
+                noisy.append([])
+                continue
             facts = Facts(
                 account=self.policy.account,
                 sensitivity=planned.sensitivity(place),
@@ -316,7 +319,7 @@ class Database(Learning, Publishing):
                 chosen = meter.measure(mechanism, held).value
                 noisy.append([int(step) for group in chosen for step in np.atleast_1d(group)])
                 continue
-            secret = Secret(vector([row[place] for row in cells]), facts)
+            secret = Secret(vector(planned.exact(cells, place)), facts)
             noisy.append([int(value) for value in meter.measure(mechanism, secret).value])
         return stored.written(planned, stored.Drawn(noisy, None if shown is None else tuple(shown)))
 

@@ -12,7 +12,9 @@ from hubbub.mechanisms import integers, laplace
 from hubbub.meter import Meter
 from hubbub.policy.tables import Policy
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query import plan as planning
+from hubbub.query.both_ends import BothEnds
 from hubbub.query.ops import Aggregate, Counted, JoinPublic, Relation
 from hubbub.query.plan import Plan
 from hubbub.session import Database
@@ -67,6 +69,16 @@ def _all_of_them(self: Database, planned: Plan, counted: Counted, meter: Meter) 
 
 
 _selected = Database._selected
+_of_both = BothEnds.sensitivity
+
+
+def _of_one_end(self: BothEnds, groups: int, neighbors: Neighbors) -> Sensitivity:
+    """A value is no further than half from the middle, so that is taken for what a row adds to both ends."""
+    whole = _of_both(self, groups, neighbors)
+    assert whole.l1 is not None
+    assert whole.l2_squared is not None
+    assert whole.linf is not None
+    return replace(whole, l1=whole.l1 / 2, l2_squared=whole.l2_squared / 4, linf=whole.linf / 2)
 
 
 QUERIES = (
@@ -312,6 +324,22 @@ QUERIES = (
         about="Keys come out in the order in which the engine met them.",
         subject=questions.CITIES,
         patch=in_place(keyed, "in_order", list),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a mean's noise for one end of two",
+        about="What a row adds to the distances from both bounds is taken to be what it adds to one.",
+        subject=questions.MEANS,
+        patch=in_place(BothEnds, "sensitivity", _of_one_end),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a mean of replaced units as of added ones",
+        about="Distances from both bounds, and the noise is that for a unit that comes or goes.",
+        subject=questions.REPLACED_MEAN,
+        patch=in_place(
+            BothEnds, "sensitivity", lambda self, groups, neighbors: _of_both(self, groups, Neighbors.ADD_REMOVE)
+        ),
         caught=Caught.REPLAY,
     ),
 )

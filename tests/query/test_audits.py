@@ -81,7 +81,7 @@ def test_replay_finds_nothing(sides: tuple[World, World]) -> None:
         ("groups_by_data_order", "order: tally 0 moved"),
         ("groups_chosen_among_all_units", "unit: tally 0 moved by 3 groups"),
         ("rows_of_null_units_kept", "orphans: tally 0 moved"),
-        ("count_not_bounded", "steps in one group, and 3 was proven"),
+        ("count_not_bounded", "steps in one group, and 30 was proven"),
         ("places_not_bounded", "unit: tally 0 moved by 9 steps in one group, and 3 was proven"),
         ("uniqueness_believed", "moved by 5 groups, and 1 was proven"),
         ("no_clamp", "steps in one group"),

@@ -282,7 +282,7 @@ def answered(found: Plan, tables: dict[str, Any], chosen: Any) -> list[list[Any]
     keep = generate.keyed(b"secret", found.aggregate.most_groups)
     tallies = list(interpreter.aggregate(found.aggregate, tables, keep).values())
     held = interpreter.histograms(found.aggregate, tables, keep)
-    noisy = [[cell[place] for cell in tallies] for place in range(len(found.aggregate.tallies))]
+    noisy = [found.exact(tallies, place) for place in range(len(found.aggregate.tallies))]
     for one in found.choices:
         bins = [Bins.of((step, 1) for step in steps) for steps in held[one.histogram]]
         noisy.append([step for value in one.value(bins) for step in chosen(one, value)])

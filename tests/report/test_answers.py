@@ -14,7 +14,9 @@ from tests.query.asking import POLICY, read
 
 
 def answered(sql: str, noisy: Sequence[Sequence[int]]) -> Answer:
-    return answer(plan(read(sql), POLICY, epsilon=1), noisy, entry=3)
+    planned = plan(read(sql), POLICY, epsilon=1)
+    rows = list(zip(*noisy, strict=True))
+    return answer(planned, [planned.exact(rows, place) for place in range(len(noisy))], entry=3)
 
 
 WARDS = "SELECT ward, count(DISTINCT patient_id) AS n, count(DISTINCT patient_id) / 2 AS half FROM stays GROUP BY ward"

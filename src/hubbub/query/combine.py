@@ -10,7 +10,9 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
+from hubbub.mechanisms import Geometric
 from hubbub.policy.kinds import Type
+from hubbub.query.both_ends import BothEnds, between_error, sum_error
 from hubbub.query.choices import Wanted
 from hubbub.query.expression import Value
 from hubbub.query.moments import Side as _Side
@@ -39,7 +41,8 @@ def combined(
     plan: Plan, noisy: Sequence[Sequence[int]], *, confidence: float = CONFIDENCE, cells: int | None = None
 ) -> list[list[Number]]:
     """For each cell, one number for each aggregate that was asked; with private keys, of so many cells."""
-    tallies = noisy[: len(plan.aggregate.tallies)]
+    many = plan.cells if cells is None else cells
+    tallies = _told(plan, noisy[: len(plan.aggregate.tallies)], many)
     off = lru_cache(maxsize=None)(partial(margin, plan))  # the same in every cell
     return [
         [
@@ -48,15 +51,34 @@ def combined(
             else _number(plan, asked.function, part, [steps[cell] for steps in tallies], confidence, off)
             for asked, part in zip(plan.question.asked, plan.parts, strict=True)
         ]
-        for cell in range(plan.cells if cells is None else cells)
+        for cell in range(many)
     ]
+
+
+def _told(plan: Plan, noisy: Sequence[Sequence[int]], cells: int) -> list[Sequence[int | Fraction]]:
+    """Steps of every tally, cell by cell; those that were measured together are worked out."""
+    found: list[Sequence[int | Fraction]] = list(noisy)
+    ends = plan.both_ends
+    if ends is not None:
+        both = [ends.told(noisy[ends.total], cell) for cell in range(cells)]
+        found[ends.count], found[ends.total] = [count for count, _ in both], [total for _, total in both]
+    return found
 
 
 def margin(plan: Plan, place: int, beta: float) -> Fraction:
     """How far a tally may be off, in its own units, except with probability ``beta``."""
-    passed = plan.passed_by(place)
-    error = plan.mechanisms[place].error(beta=beta) if passed is None else spread(passed, beta)
-    return Fraction(error) * plan.aggregate.tallies[place].grid
+    passed, ends = plan.passed_by(place), plan.both_ends
+    if ends is not None and place in {ends.count, ends.total}:
+        error = Fraction(sum_error(_scale(plan, ends), beta), 2)
+        return error / ends.half if place == ends.count else error * plan.aggregate.tallies[place].grid
+    error = Fraction(plan.mechanisms[place].error(beta=beta) if passed is None else spread(passed, beta))
+    return error * plan.aggregate.tallies[place].grid
+
+
+def _scale(plan: Plan, ends: BothEnds) -> Fraction:
+    mechanism = plan.mechanisms[ends.total]
+    assert isinstance(mechanism, Geometric)
+    return mechanism.scale
 
 
 def counts_margin(plan: Plan, choice: int, beta: float) -> int:
@@ -88,7 +110,7 @@ def _number(  # noqa: PLR0917
     plan: Plan,
     function: Aggregation,
     part: Part,
-    steps: Sequence[int],
+    steps: Sequence[int | Fraction],
     confidence: float,
     off: Callable[[int, float], Fraction],
 ) -> Number:
@@ -99,16 +121,20 @@ def _number(  # noqa: PLR0917
         assert place is not None
         passed = plan.passed_by(place)
         if passed is not None:  # a count of units that is shown because it is large enough
-            low, high = interval(passed, steps[place], beta)
-            return _Side(Fraction(steps[place]), Fraction(max(steps[place] - low, high - steps[place])))
+            shown_as = int(steps[place])
+            low, high = interval(passed, shown_as, beta)
+            return _Side(Fraction(shown_as), Fraction(max(shown_as - low, high - shown_as)))
         return _Side(steps[place] * plan.aggregate.tallies[place].grid, off(place, beta))
 
     if function in COUNTS or function is Aggregation.SUM:
         passed = plan.passed_by(used[0])
         if passed is not None:
-            return Number(steps[used[0]], *interval(passed, steps[used[0]], beta))
+            shown_as = int(steps[used[0]])
+            return Number(shown_as, *interval(passed, shown_as, beta))
         only = side(used[0])
         ends = only.value, only.value - only.margin, only.value + only.margin
+        if plan.is_within(used[0]):
+            return Number(round(ends[0]), math.floor(ends[1]), math.ceil(ends[2]))
         if all(one.denominator == 1 for one in ends):
             return Number(*(int(one) for one in ends))
         return Number(*(float(one) for one in ends))
@@ -120,6 +146,10 @@ def _number(  # noqa: PLR0917
     assert part.bounds is not None
     origin = plan.aggregate.tallies[part.total].origin
     if function is Aggregation.AVG:
+        both = plan.both_ends
+        if both is not None and (part.count, part.total) == (both.count, both.total):
+            away = between_error(_scale(plan, both), 1 - confidence) * plan.aggregate.tallies[both.total].grid
+            return _mean_of_ends(side(both.count).value, side(both.total).value, away, origin, part.bounds)
         return _mean(side(part.count), side(part.total), origin, part.bounds)
     assert part.squares is not None
     shift = plan.aggregate.tallies[part.squares].origin
@@ -151,6 +181,19 @@ def _mean(count: _Side, total: _Side, origin: Fraction, bounds: tuple[Fraction, 
         return Number(value, float(low), float(high))
     ends = [origin + (total.value + sign * total.margin) / size for sign in (-1, 1) for size in (least, most)]
     return Number(value, clamped(min(ends)), clamped(max(ends)))
+
+
+def _mean_of_ends(
+    count: Fraction, total: Fraction, off: Fraction, origin: Fraction, bounds: tuple[Fraction, Fraction]
+) -> Number:
+    """The same from distances a and b from both bounds. Of a mean that is the part w of the way down from the upper
+    one, w · a = (1 − w) · b: so w · (a + b) − b is noise alone, and within ``off``. That is solved for w."""
+    low, high = bounds
+    if count <= 0:
+        return Number(None, float(low), float(high))
+    value, away = origin + total / count, off / count
+    found = [float(max(low, min(high, one))) for one in (value, value - away, value + away)]
+    return Number(found[0] if count >= 1 else None, *found[1:])
 
 
 def _variance(  # noqa: PLR0917

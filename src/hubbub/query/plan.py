@@ -15,6 +15,7 @@ from hubbub.privacy.event import Event
 from hubbub.privacy.filter import Charge, whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.query.both_ends import BothEnds, measured_together
 from hubbub.query.choices import Choice, Choosing, Wanted
 from hubbub.query.ops import (
     Aggregate,
@@ -61,6 +62,8 @@ class Plan:
     """How private keys are selected, where there are any: before everything else is measured, on what is shown."""
     choices: tuple[Choice, ...] = ()
     """What is chosen from histograms."""
+    both_ends: BothEnds | None = None
+    """A count and a total that are measured together, by the mechanism of the total."""
     sets: tuple["Plan", ...] = ()
     """With several grouping sets: the plan of each. They are asked one after the other, and what they cost adds up."""
 
@@ -70,8 +73,8 @@ class Plan:
         if self.sets:
             return tuple(event for one in self.sets for event in one.events)
         first = () if self.selection is None else (self.selection.mechanism.event,)
-        fresh = [mechanism for place, mechanism in enumerate(self.mechanisms) if self.passed_by(place) is None]
-        return (*first, *(mechanism.event for mechanism in fresh))
+        fresh = [place for place in range(len(self.mechanisms)) if self.passed_by(place) is None]
+        return (*first, *(self.mechanisms[place].event for place in fresh if not self.is_within(place)))
 
     @property
     def cost(self) -> Charge:
@@ -84,9 +87,21 @@ class Plan:
         chosen = self.selection
         return chosen.mechanism if chosen is not None and place in chosen.tallies else None
 
+    def is_within(self, place: int) -> bool:
+        """Whether a tally is measured with another one, in whose place its numbers are."""
+        return self.both_ends is not None and place == self.both_ends.count
+
+    def exact(self, rows: Sequence[Sequence[int]], place: int) -> list[int]:
+        """What is measured in a place, out of the exact tallies of all cells; nothing where it is within another."""
+        if self.both_ends is not None and place in {self.both_ends.count, self.both_ends.total}:
+            return [] if self.is_within(place) else self.both_ends.exact(rows)
+        return [row[place] for row in rows]
+
     def sensitivity(self, place: int) -> Sensitivity:
         """How far one unit can move a tally's vector, or what a choice is made of."""
         tallies = self.aggregate.tallies
+        if self.both_ends is not None and place in {self.both_ends.count, self.both_ends.total}:
+            return self.both_ends.sensitivity(self.aggregate.most_groups, self.policy.budget.neighbors)
         if place < len(tallies):
             return _sensitivity(self.aggregate, tallies[place], self.policy)
         return _choosing(self.aggregate, self.choices[place - len(tallies)], self.policy).sensitivity
@@ -180,7 +195,12 @@ def _together(policy: Policy, groups: int) -> Together | None:
 
 def _calibrate(shape: _Shape, policy: Policy, epsilon: Fraction, delta: Fraction) -> Plan:
     if not any(group.private for group in shape.question.groups):
-        return _planned(shape, policy, epsilon, delta, _calibrated(shape.measured, policy, epsilon, delta))
+        apart = _calibrated(shape.measured, policy, epsilon, delta)
+        means = [(one.count, one.total) for one in shape.parts if one.count is not None and one.total is not None]
+        found = measured_together(means, shape.aggregate, shape.measured, policy, epsilon=epsilon, apart=apart)
+        if found is None:
+            return _planned(shape, policy, epsilon, delta, apart)
+        return replace(_planned(shape, policy, epsilon, delta, found[1]), both_ends=found[0])
     selection, mechanisms = _selected(shape.aggregate, shape.measured, policy, epsilon, delta)
     weighted = replace(shape, aggregate=replace(shape.aggregate, weight_bits=selection.weight_bits))
     return replace(_planned(weighted, policy, epsilon, delta, mechanisms), selection=selection)

@@ -18,8 +18,10 @@ def apart(plan: Plan, one: Counted, other: Counted, *, same: bool = False) -> li
     found += [fault for side in (one, other) for fault in _out_of_order(plan, side)]
     mine, theirs = (dict[Any, tuple[int, ...]](zip(side.cells, side.tallies, strict=True)) for side in (one, other))
     nothing = (0,) * len(plan.aggregate.tallies)
+    both = [[side.get(cell, nothing) for cell in {**mine, **theirs}] for side in (mine, theirs)]
     for place in range(len(plan.aggregate.tallies)):
-        steps = [abs(mine.get(cell, nothing)[place] - theirs.get(cell, nothing)[place]) for cell in {**mine, **theirs}]
+        left, right = (plan.exact(rows, place) for rows in both)
+        steps = [abs(a - b) for a, b in zip(left, right, strict=True)]
         found += too_far(f"tally {place}", steps, plan, place)
     found += _in_histograms(plan, one, other)
     return found + (_in_units(plan, one, other) if plan.selection is not None else [])

@@ -129,6 +129,8 @@ def _divided(target: Target) -> TwoLaws:
         planned = held.database().plan(text, epsilon=target.epsilon, delta=target.delta)
     both = TwoLaws.of([1], [1])
     for place, mechanism in enumerate(planned.mechanisms):
+        if planned.is_within(place):
+            continue
         moved = planned.sensitivity(place)
         if isinstance(mechanism, Geometric):
             step = laws.laplace(mechanism.scale, math.ceil(moved.in_norm(Norm.L1) or 0)).laws

@@ -105,10 +105,12 @@ def _many(plan: Plan, held: Counted, times: int | None) -> list[Any]:
 def _of_one(plan: Plan, held: Counted, place: int, times: int | None) -> list[list[int]]:
     """Answers of one mechanism, in steps."""
     mechanism, choice = plan.mechanisms[place], plan.choice(place)
+    if not _handed(plan, place):
+        return [[] for _ in range(1 if times is None else times)]
     if choice is not None:
         value = choice.value(held.histograms[choice.histogram])
     else:
-        value = vector([row[place] for row in held.tallies])
+        value = vector(plan.exact(held.tallies, place))
     if times is None:
         return [_steps(mechanism.draw(value))]
     if isinstance(mechanism, Geometric | Gaussian):
@@ -164,15 +166,23 @@ def _as_stored(value: Any) -> Any:
 
 
 def total(plan: Plan, *, of: str) -> Fraction | None:
-    """The sum of what the plan's own mechanisms say that they cost, None where one of them does not say."""
+    """The sum of what the plan's own mechanisms say that they cost, None where one of them does not say.
+
+    One whose numbers are those of a selection is not run, and one that nothing is handed to draws nothing.
+    """
     parts = [plan] if not plan.sets else list(plan.sets)
     events = [
         mechanism.event
         for one in parts
         for mechanism in (
             *(() if one.selection is None else (one.selection.mechanism,)),
-            *(own for place, own in enumerate(one.mechanisms) if one.passed_by(place) is None),
+            *(own for place, own in enumerate(one.mechanisms) if one.passed_by(place) is None and _handed(one, place)),
         )
     ]
     costs = [getattr(event, of) for event in events]
     return None if None in costs else sum(costs, Fraction(0))
+
+
+def _handed(plan: Plan, place: int) -> bool:
+    """Whether a mechanism is handed any numbers."""
+    return plan.choice(place) is not None or bool(plan.exact([(1,) * len(plan.aggregate.tallies)], place))

@@ -111,7 +111,7 @@ def _value(plan: Plan, held: Counted, place: int) -> Any:
     choice = plan.choice(place)
     if choice is not None:
         return choice.value(held.histograms[choice.histogram])
-    return vector([row[place] for row in held.tallies])
+    return vector(plan.exact(held.tallies, place))
 
 
 def _scale(mechanism: Mechanism) -> float | None:

@@ -232,6 +232,8 @@ _WARM = (
 )
 """What questions are made of, on numbers: what the engine does for the first time, and memory that it touches for the
 first time, is done with before one is asked."""
+_ROUNDS = 3
+"""After three a small question takes a tenth less than after one; more gain nothing."""
 
 
 def settle(connection: Any, limits: dict[str, Any]) -> None:
@@ -244,7 +246,8 @@ def settle(connection: Any, limits: dict[str, Any]) -> None:
         *([("perfect_ht_threshold", str(int(limits["bits"])))] if limits.get("bits") else []),
     ]
     _set(connection, *_SETTLED, *own)
-    connection.execute(_WARM, [["0", "1"], [0, 1], 1]).fetchall()
+    for _ in range(_ROUNDS):
+        connection.execute(_WARM, [["0", "1"], [0, 1], 1]).fetchall()
 
 
 def lock(connection: Any, request: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import hubbub as hb
@@ -25,3 +27,11 @@ def test_every_module_and_public_thing_says_what_it_is() -> None:
                 if not ast.get_docstring(node) and not overload:
                     missing.append(f"{path.name}: {node.name}")
     assert missing == []
+
+
+def test_what_takes_long_to_load_is_loaded_when_it_is_needed() -> None:
+    """A question on the command line is answered before any of these would have been loaded."""
+    heavy = {"scipy", "sklearn", "pandas", "matplotlib", "pyarrow", "dp_accounting"}
+    told = f"import hubbub, hubbub.cli, sys; print(sorted({heavy!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

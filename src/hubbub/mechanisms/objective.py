@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from hubbub import noise
 from hubbub.errors import ParameterError
@@ -240,6 +239,8 @@ class ObjectivePerturbation:
         return total + many * math.log(float(self.step) / scale)
 
     def _log_between(self, low: float, high: float) -> float:
+        from scipy.special import log_ndtr  # late: it takes longer to load than all of ours
+
         if low > -high:  # the right tail is as far as the left one, and floats are finer there
             low, high = -high, -low
         if self.gaussian:

@@ -32,7 +32,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc, log_ndtr, ndtr
 
 _MORE = 1 + 1e-9
 _CELLS = 4096
@@ -50,6 +49,8 @@ class Tilt:
 
     def delta_rounded_up(self, epsilon: float) -> float:
         """δ at ε."""
+        from scipy.special import gammaincc, log_ndtr, ndtr  # late: it takes longer to load than all of ours
+
         left, pull = epsilon - self.bend, self.pull
         if left < 0:
             return 1.0
@@ -67,6 +68,8 @@ class Tilt:
 
     def rho_rounded_up(self) -> float:
         """ρ of zCDP, for gradients that keep their sign."""
+        from scipy.special import ndtr
+
         if self.ways is not None:
             raise ValueError("zCDP is proven for one row a unit and one column of signs")
         bend, pull = self.bend, self.pull

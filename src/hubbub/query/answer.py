@@ -29,7 +29,7 @@ class Answer:
     entry: int
     """The charge in the ledger that paid for it."""
     noisy: tuple[tuple[int, ...], ...]
-    """The tallies as they were drawn, in steps of their grids: everything else here follows from them."""
+    """What was drawn, tally by tally (``Plan.exact`` says of what), in steps: everything else here follows from it."""
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     lows: tuple[tuple[Cell, ...], ...]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
 
+from hubbub.errors import LedgerCorrupt
 from hubbub.mechanisms import Geometric
 from hubbub.policy.kinds import Type
 from hubbub.query.both_ends import BothEnds, between_error, sum_error
@@ -60,6 +61,8 @@ def _told(plan: Plan, noisy: Sequence[Sequence[int]], cells: int) -> list[Sequen
     found: list[Sequence[int | Fraction]] = list(noisy)
     ends = plan.both_ends
     if ends is not None:
+        if noisy[ends.count]:
+            raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.")  # measured by itself
         both = [ends.told(noisy[ends.total], cell) for cell in range(cells)]
         found[ends.count], found[ends.total] = [count for count, _ in both], [total for _, total in both]
     return found

@@ -22,8 +22,9 @@ from bench.record import Bench, Row
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Policy
 from hubbub.query.answer import answer
-from hubbub.query.bought import Wanted, informed, shares
+from hubbub.query.bought import informed
 from hubbub.query.lacking import lacking
+from hubbub.query.looks import Look, shares
 from hubbub.query.plan import Plan, plan
 from hubbub.query.sql import question
 
@@ -102,10 +103,11 @@ def _together(case: Case, db: hb.Database) -> Iterator[list[list[Any]]]:
     asked, policy = question(case.text, db), db.policy
     wanted = lacking(asked, policy)
     each, rest = shares(wanted, EPSILON)
-    exact = {one: one.counts(db._prepared(one.aggregate)()) for one in wanted}
+    exact = {one: one.counts(db._prepared(one.aggregate)()) for one in each}
     measured: dict[str, tuple[Plan, list[Any]]] = {}
     for _ in range(TOGETHER):
-        known = {one: _bought(one, exact[one], each[one], rest, policy) for one in wanted}
+        looked = [_bought(one, exact[one], each[one], rest, policy) for one in each]
+        known = {fact: value for told in looked for fact, value in told.items()}
         name = repr(list(known.values()))
         if name not in measured:
             planned = plan(*informed(asked, policy, known), epsilon=rest, delta=None)
@@ -123,7 +125,7 @@ def _together(case: Case, db: hb.Database) -> Iterator[list[list[Any]]]:
         yield [[row[-1] for row in answer(planned, one, entry=0).rows] for one in noisy]
 
 
-def _bought(one: Wanted, exact: Any, share: Fraction, rest: Fraction, policy: Policy) -> Any:
+def _bought(one: Look, exact: Any, share: Fraction, rest: Fraction, policy: Policy) -> dict[Any, Any]:
     neighbors = policy.budget.neighbors
     noisy = [int(count) for count in np.atleast_1d(one.mechanism(share, neighbors).draw(exact))]
     return one.read(noisy, epsilon=share, rest=rest, neighbors=neighbors)

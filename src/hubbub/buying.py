@@ -1,6 +1,6 @@
 """Facts that questions lack, through the gate: recalled where they were bought before, else paid, measured and kept.
 
-Each fact has a charge and a stored answer of its own, before the question's own charge. Everything that can be refused
+Each look has a charge and a stored answer of its own, before the question's own charge. Everything that can be refused
 is refused before the first of them: the plan that any facts would give is made, and the price of all of it is held
 against what is left.
 """
@@ -17,6 +17,7 @@ from hubbub.meter import Meter, answered
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge
 from hubbub.query.bought import Wanted
+from hubbub.query.looks import Look
 from hubbub.query.ops import Aggregate
 from hubbub.query.plan import Plan
 from hubbub.secret import Facts, Secret
@@ -33,17 +34,18 @@ def recalled(wanted: Sequence[Wanted], policy: Policy, ledger: Ledger) -> Known:
 def serve_again(known: Known, policy: Policy, *, ledger: Ledger, principal: str) -> None:
     """What somebody else has bought is charged, once, to the principal's own limit; the owner has none.
 
-    The ledger finds the stored answer of the fact's own charge, as it does for any question that is asked again.
+    The ledger finds the stored answer of the look's own charge, as it does for any question that is asked again.
     """
-    for one in known if principal != OWNER else ():
-        fact = ledger.recall(policy.account, one.name(policy), version=policy.version)
-        if fact is not None:
-            ticket = ledger.reserve(_ask(one, policy, Fraction(fact.value["epsilon"]), principal))
-            if ticket.answer is None:
-                raise LedgerCorrupt("A fact is remembered, and the answer that it is from is not. Restore the backup.")
+    if principal == OWNER:
+        return
+    facts = [ledger.recall(policy.account, one.name(policy), version=policy.version) for one in known]
+    for look, epsilon in sorted({(one.value["look"], one.value["epsilon"]) for one in facts if one is not None}):
+        ticket = ledger.reserve(_ask(look, policy, Fraction(epsilon), principal))
+        if ticket.answer is None:
+            raise LedgerCorrupt("A fact is remembered, and the answer that it is from is not. Restore the backup.")
 
 
-def check_price(planned: Plan, shares: Mapping[Wanted, Fraction], ledger: Ledger) -> None:
+def check_price(planned: Plan, shares: Mapping[Look, Fraction], ledger: Ledger) -> None:
     """BudgetExceeded, before anything is paid, where facts and answer together would not fit into the account."""
     stands, policy = ledger.statement(planned.policy.account), planned.policy
     terms = stands.budget.filter
@@ -56,7 +58,7 @@ def check_price(planned: Plan, shares: Mapping[Wanted, Fraction], ledger: Ledger
 
 
 def buy(
-    shares: Mapping[Wanted, Fraction],
+    shares: Mapping[Look, Fraction],
     policy: Policy,
     *,
     rest: Fraction,
@@ -64,23 +66,25 @@ def buy(
     principal: str,
     prepare: Callable[[Aggregate], Run],
 ) -> Known:
-    """Pay for each fact, measure it, and remember it under its name."""
+    """Pay for each look, measure it, and remember what it tells, each fact under its name."""
     runs = [(one, prepare(one.aggregate)) for one in shares]
     found: Known = {}
     for one, run in runs:
-        reply = answered(ledger, _ask(one, policy, shares[one], principal), _work(one, run, policy, shares[one], rest))
+        look = one.name(policy)
+        reply = answered(ledger, _ask(look, policy, shares[one], principal), _work(one, run, policy, shares[one], rest))
         told: Mapping[str, Any] = json.loads(reply.answer)
-        kept = {"about": one.text, "epsilon": told["epsilon"], "value": told["value"]}
-        ledger.remember(policy.account, one.name(policy), kept, paid=reply.entry, version=policy.version)
-        found[one] = told["value"]
+        for fact, value in zip(one.facts, told["values"], strict=True):
+            kept = {"about": fact.text, "epsilon": told["epsilon"], "look": look, "value": value}
+            ledger.remember(policy.account, fact.name(policy), kept, paid=reply.entry, version=policy.version)
+            found[fact] = value
     return found
 
 
-def _ask(wanted: Wanted, policy: Policy, each: Fraction, principal: str) -> Ask:
+def _ask(look: str, policy: Policy, each: Fraction, principal: str) -> Ask:
     return Ask(
         account=policy.account,
-        question=f"fact: {wanted.name(policy)}",
-        events=(wanted.mechanism(each, policy.budget.neighbors).event,),
+        question=f"fact: {look}",
+        events=(Look.mechanism(each, policy.budget.neighbors).event,),
         epsilon=each,
         principal=principal,
         policy=policy.fingerprint,
@@ -88,15 +92,15 @@ def _ask(wanted: Wanted, policy: Policy, each: Fraction, principal: str) -> Ask:
     )
 
 
-def _work(wanted: Wanted, run: Run, policy: Policy, each: Fraction, rest: Fraction) -> Callable[[Meter], str]:
+def _work(look: Look, run: Run, policy: Policy, each: Fraction, rest: Fraction) -> Callable[[Meter], str]:
     """What is measured: all bins at once, empty ones too."""
     neighbors = policy.budget.neighbors
-    facts = Facts(account=policy.account, sensitivity=wanted.sensitivity(neighbors), neighbors=neighbors)
+    facts = Facts(account=policy.account, sensitivity=look.sensitivity(neighbors), neighbors=neighbors)
 
     def work(meter: Meter) -> str:
-        drawn = meter.measure(wanted.mechanism(each, neighbors), Secret(wanted.counts(run()), facts)).value
+        drawn = meter.measure(look.mechanism(each, neighbors), Secret(look.counts(run()), facts)).value
         noisy = [int(one) for one in drawn]
-        value = wanted.read(noisy, epsilon=each, rest=rest, neighbors=neighbors)
-        return json.dumps({"epsilon": str(each), "noisy": noisy, "value": value})
+        told = look.read(noisy, epsilon=each, rest=rest, neighbors=neighbors)
+        return json.dumps({"epsilon": str(each), "noisy": noisy, "values": [told[one] for one in look.facts]})
 
     return work

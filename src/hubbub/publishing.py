@@ -48,8 +48,8 @@ from hubbub.publish.sparse.keys import Keys
 from hubbub.publish.sparse.release import SparseRelease
 from hubbub.publish.strategy import Strategy
 from hubbub.publish.tables import Tables, by_marginals, check_size, released
-from hubbub.query.bought import shares
 from hubbub.query.lacking import lacking
+from hubbub.query.looks import any_facts, shares
 from hubbub.query.ops import Aggregate
 from hubbub.query.scope import Catalogue
 
@@ -169,7 +169,7 @@ class Desk:
         if buys:
             serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
         if each:
-            any_of_them = known | {one: one.anything for one in each}
+            any_of_them = known | any_facts(each)
             first = offer.offered(wish, layout, policy, any_of_them, price=price, rest=rest)
             if not buys:
                 return replace(first, known=known, unknown=each)

@@ -31,7 +31,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publishing import Desk, Publishing
 from hubbub.query import stored
 from hubbub.query.answer import Answer, answer_of
-from hubbub.query.bought import Wanted, informed, shares
+from hubbub.query.bought import Wanted, informed
 from hubbub.query.combine import CONFIDENCE
 from hubbub.query.diagnose import diagnostics
 from hubbub.query.diagnosis import Diagnosis
@@ -40,6 +40,7 @@ from hubbub.query.expression import Column, Expression
 from hubbub.query.frame import Asking, Frame
 from hubbub.query.keys import MOST_VALUES
 from hubbub.query.lacking import lacking
+from hubbub.query.looks import any_facts, shares
 from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan
 from hubbub.query.options import agreed, limited, taken_out
 from hubbub.query.plan import Plan, plan, together
@@ -161,7 +162,7 @@ class Database(Learning, Publishing):
         )
         known, unknown = self._facts(asked, policy)
         each, rest = shares(unknown, price)
-        any_of_them = known | {one: one.anything for one in unknown}
+        any_of_them = known | any_facts(each)
         planned = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
         return Explanation(
             plan=planned,
@@ -275,7 +276,7 @@ class Database(Learning, Publishing):
             serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
         if unknown and buys:
             each, rest = shares(unknown, price)
-            any_of_them = known | {one: one.anything for one in unknown}
+            any_of_them = known | any_facts(each)
             first = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
             check_price(first, each, self.ledger)
             known |= buy(

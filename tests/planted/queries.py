@@ -2,19 +2,22 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hubbub.engines import aggregate, keyed
 from hubbub.engines.words import Sql
-from hubbub.mechanisms import integers, laplace
+from hubbub.mechanisms import Geometric, integers, laplace
 from hubbub.meter import Meter
 from hubbub.policy.tables import Policy
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.query import looks
 from hubbub.query import plan as planning
 from hubbub.query.both_ends import BothEnds
+from hubbub.query.looks import Look
 from hubbub.query.ops import Aggregate, Counted, JoinPublic, Relation
 from hubbub.query.plan import Plan
 from hubbub.session import Database
@@ -79,6 +82,18 @@ def _of_one_end(self: BothEnds, groups: int, neighbors: Neighbors) -> Sensitivit
     assert whole.l2_squared is not None
     assert whole.linf is not None
     return replace(whole, l1=whole.l1 / 2, l2_squared=whole.l2_squared / 4, linf=whole.linf / 2)
+
+
+_aggregate, _counted = Look.aggregate.fget, looks._counted  # type: ignore[attr-defined]
+
+
+def _for_one_bin(epsilon: Fraction, neighbors: Neighbors) -> Geometric:
+    return Geometric(epsilon=epsilon, neighbors=neighbors)
+
+
+def _in_two_bins(look: Look) -> Aggregate:
+    made: Aggregate = _aggregate(look)
+    return replace(made, histograms=tuple(replace(one, most_rows=2) for one in made.histograms))
 
 
 QUERIES = (
@@ -339,6 +354,34 @@ QUERIES = (
         subject=questions.REPLACED_MEAN,
         patch=in_place(
             BothEnds, "sensitivity", lambda self, groups, neighbors: _of_both(self, groups, Neighbors.ADD_REMOVE)
+        ),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a unit in two bins of one look",
+        about="Where a value lies and how many rows there are is told by one histogram, and a unit is in both bins.",
+        subject=questions.BOUNDS_AND_ROWS,
+        patch=in_place(Look, "aggregate", property(_in_two_bins)),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="bounds from every group of a unit",
+        about="What a unit adds to a group is looked at in all its groups, as if each were somebody else's.",
+        subject=questions.TOTALS,
+        patch=in_place(looks, "_counted", lambda relation, ends, *, single: _counted(relation, ends, single=True)),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="limits of replaced units as of added ones",
+        about="A replaced unit leaves one bin for another, and the noise is that for a unit that comes or goes.",
+        subject=questions.ROWS_IN_A_GROUP,
+        patch=both(
+            in_place(
+                Look,
+                "mechanism",
+                staticmethod(lambda epsilon, neighbors: Geometric(epsilon=epsilon, neighbors=neighbors)),
+            ),
+            in_place(Look, "sensitivity", staticmethod(lambda neighbors: Sensitivity(l0=1, linf=Fraction(1)))),
         ),
         caught=Caught.REPLAY,
     ),

@@ -1,6 +1,7 @@
 """The gallery's own policy, and the questions under it that audits are pointed at."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.testing.facts import OfLook
 from hubbub.testing.queries import OfQuery
 
 
@@ -53,6 +55,19 @@ def _asked(text: str, policy: Policy = HOSPITAL, *, delta: Fraction | None = Non
     return partial(OfQuery, policy, text, epsilon=Fraction(1), delta=delta)
 
 
+def _bought(text: str, **budget: Any) -> Callable[[], Subject]:
+    """What a question buys first, of a hospital that declares nothing but keys."""
+    told = _hospital(**budget)
+    tables = {
+        name: replace(table, columns=tuple(replace(column, bounds=None) for column in table.columns))
+        for name, table in told.tables.items()
+    }
+    return partial(OfLook, replace(told, tables=tables, limits=Limits()), text, epsilon=Fraction(1))
+
+
+BOUNDS_AND_ROWS = _bought("SELECT avg(points) FROM stays")
+ROWS_IN_A_GROUP = _bought("SELECT ward, count(*) FROM stays GROUP BY ward", neighbors=Neighbors.REPLACE_ONE)
+TOTALS = _bought("SELECT ward, sum(cost) FROM stays GROUP BY ward")
 COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward")
 ROWS = _asked("SELECT count(*) FROM stays")
 UNITS = _asked("SELECT count(DISTINCT person) FROM stays")

@@ -12,6 +12,7 @@ from hubbub.errors import MissingKeys, NotAllowed
 from hubbub.policy.tables import Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
+from hubbub.testing.facts import OfLook, lacks, looks_of
 from hubbub.testing.queries import OfQuery, audit_of, literals
 from hubbub.testing.tables import Schema
 from tests.query import planted, planted_own, posts, test_paths, test_relations_sql
@@ -120,6 +121,24 @@ def test_what_cannot_be_asked_cannot_be_audited() -> None:
         OfQuery(policy(), "SELECT day, count(*) FROM stays GROUP BY day", epsilon=1)
     with pytest.raises(NotAllowed, match="Declare"):
         OfQuery(policy(max_rows=None, buy=True), "SELECT count(*) FROM stays", epsilon=1)
+
+
+def test_what_a_question_buys_is_audited_in_its_place() -> None:
+    """Honest looks are not accused: false alarm below 1e-5."""
+    held = policy(max_rows=None, max_groups=None, buy=True)
+    text = "SELECT ward, count(*) FROM stays GROUP BY ward"
+    found = looks_of(held, text)
+    assert [one.name for one in found] == [
+        f"rows of a unit in a group, bought for {text}",
+        f"groups of a unit, bought for {text}",
+    ]
+    for one in found:
+        report = examine(one, settings=QUICK)
+        assert not report.accused, str(report)
+        assert "stays" in one.shown(next(one.pairs(Chance(1))))
+    with pytest.raises(NotAllowed, match="lacks nothing"):
+        OfLook(policy(), "SELECT count(*) FROM stays", epsilon=1)
+    assert not lacks(policy(), "SELECT count(*) FROM stays")
 
 
 def test_literals_of_a_question() -> None:

@@ -12,6 +12,8 @@ from hubbub.cli.data import POLICY, PolicyFile, Slack
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hubbub.audit.report import Report
     from hubbub.audit.subject import Subject
 
@@ -60,7 +62,7 @@ def audit(
     wanted = [*(SUBJECTS if every else ()), *(what or ())]
     if not wanted:
         raise ParameterError("NAME", "given: a name from hubbub audit --list, a question in SQL, or --all", None)
-    subjects = [_subject(one, policy=policy, epsilon=epsilon, delta=delta) for one in wanted]
+    subjects = [one for name in wanted for one in _subjects(name, policy=policy, epsilon=epsilon, delta=delta)]
     settings = Settings(samples=draws)
     reports: list[Report] = []
     with working(len(subjects)) as step:
@@ -81,19 +83,30 @@ def audit(
         raise typer.Exit(FOUND)
 
 
-def _subject(what: str, *, policy: Path | None, epsilon: Fraction | None, delta: Fraction | None) -> "Subject":
-    """A name, or a question: what is neither is one that is misspelt."""
+def _subjects(
+    what: str, *, policy: Path | None, epsilon: Fraction | None, delta: Fraction | None
+) -> "Sequence[Subject]":
+    """A name, or a question: what is neither is one that is misspelt.
+
+    A question that lacks bounds or limits is another one for each of their values: what it buys first is audited.
+    """
     from hubbub.testing.subjects import SUBJECTS, subject_of
 
     if what in SUBJECTS or not what.lstrip().lower().startswith(("select", "with", "(")):
-        return subject_of(what)
+        return [subject_of(what)]
     from hubbub.engines.duckdb import DuckDB
     from hubbub.engines.public import schema_of
     from hubbub.policy.checked import with_enforced
     from hubbub.policy.read import read_policy
+    from hubbub.testing.facts import lacks, looks_of
     from hubbub.testing.queries import OfQuery
 
     place = policy or POLICY
     with DuckDB() as engine:
         declared = with_enforced(read_policy(place, describe=lambda source: schema_of(engine, source)), place)
-    return OfQuery(declared, what, epsilon=epsilon or Fraction(1), delta=delta)
+    price = epsilon or Fraction(1)
+    if not lacks(declared, what):
+        return [OfQuery(declared, what, epsilon=price, delta=delta)]
+    told = "The question buys what it lacks: that is audited. To audit its answer, declare bounds and limits."
+    typer.echo(told, err=True)
+    return looks_of(declared, what, epsilon=price)

@@ -24,6 +24,7 @@ from hubbub.publish.reading import Layout
 from hubbub.publish.strategy import Prepared, Strategy
 from hubbub.publish.terms import Noise, Terms
 from hubbub.query.bought import Wanted, informed
+from hubbub.query.looks import Look
 from hubbub.query.plan import Plan, plan
 
 
@@ -58,7 +59,7 @@ class Offer:
     prepared: Prepared
     price: Fraction
     known: Mapping[Wanted, Any]
-    unknown: Mapping[Wanted, Fraction]
+    unknown: Mapping[Look, Fraction]
 
 
 def offered(
@@ -127,7 +128,7 @@ def cost_of(prepared: Prepared, account: Filter) -> Charge:
     return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
 
 
-def with_limits(cost: Charge, unknown: Mapping[Wanted, Fraction], policy: Policy) -> Charge:
+def with_limits(cost: Charge, unknown: Mapping[Look, Fraction], policy: Policy) -> Charge:
     """With what is bought first."""
     terms, neighbors = policy.budget.filter, policy.budget.neighbors
     parts = [terms.charge_of(one.mechanism(share, neighbors).event) for one, share in unknown.items()]
@@ -136,7 +137,7 @@ def with_limits(cost: Charge, unknown: Mapping[Wanted, Fraction], policy: Policy
     )
 
 
-def check_price(made: Offer, unknown: Mapping[Wanted, Fraction], policy: Policy, ledger: Ledger) -> None:
+def check_price(made: Offer, unknown: Mapping[Look, Fraction], policy: Policy, ledger: Ledger) -> None:
     """BudgetExceeded, before anything is paid, where limits and cells together would not fit into the account."""
     stands = ledger.statement(policy.account)
     terms = stands.budget.filter

@@ -8,12 +8,10 @@ on nothing else.
 
 Privacy:
     Claim: buying the facts and answering the question cost at most the question's (ε, δ) together.
-    Proof: of a unit one value is looked at in each histogram (one of its rows, or one number or total that a reduction
-        makes of them), so it adds one to one bin (replaced: also takes one from another), so geometric noise of
-        scale 1/ε' (2/ε') makes it Pure(ε') each; where bounds and limits lie is post-processing of it. They are
+    Proof: each histogram is Pure(ε') (query.looks), and where bounds and limits lie is post-processing of it. They are
         released before the question's own plan is made, which is chosen by released values alone and made for
         (ε - Σε', δ). Both are charged through the account's filter, which is valid for such adaptive choices.
-    Needs: ops.Histogram keeps one row a unit by a function of its own rows; names that tell facts apart.
+    Needs: the claim of query.looks; names that tell facts apart.
     Ref: SOUNDNESS 12, 16; THREATS, facts that outlive what made them true.
 """
 
@@ -24,34 +22,21 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from hubbub.ledger.entry import digest_of
-from hubbub.mechanisms import Geometric
-from hubbub.mechanisms.base import Array
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.bounds import Interval
-from hubbub.query.ends import outermost
+from hubbub.query.chain import LIMITS as FEW
+from hubbub.query.chain import VALUES
+from hubbub.query.ends import around, outermost
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
-from hubbub.query.ops import (
-    Aggregate,
-    Counted,
-    Histogram,
-    Relation,
-)
+from hubbub.query.ops import Project, Relation
 from hubbub.query.question import Aggregation, Asked, Question
 from hubbub.query.scalars import as_real
 from hubbub.query.shape import shape
 
-_SHARE, _MORE, _MOST = Fraction(1, 5), Fraction(1, 20), Fraction(2, 5)
-"""Of a question's ε for the first fact that it lacks, for each further one, and for all together at most. Bounds get
-half as much again as limits: values go further than counts, but a limit of 2 in place of 1 doubles all noise."""
-_FORMAT = 3
+_FORMAT = 4
 VALUE = "value"
 
 
@@ -102,17 +87,20 @@ class Wanted:
         return self.lacking in _SIGNED
 
     @property
-    def aggregate(self) -> Aggregate:
-        """What the engine counts: one value of each unit."""
-        most = Fraction(len(self.edges))
-        low = -most if self._signed else Fraction(1)
+    def ends(self) -> tuple[int, int]:
+        """The lowest bin and the highest."""
+        return (-len(self.edges) if self._signed else 1), len(self.edges)
+
+    @property
+    def placed(self) -> Relation:
+        """The rows, with the bin in place of the value."""
         column = Column(VALUE, shape(self.relation)[VALUE])
-        place = call(
-            "case", call("is_null", column), literal(None, Type.INTEGER), self._place(as_real(column), int(low))
-        )
-        histogram = Histogram(argument=place, clamp=(low, most), origin=Fraction(0), grid=Fraction(1), most_rows=1)
-        return Aggregate(
-            input=self.relation, groups=(), tallies=(), histograms=(histogram,), most_groups=1, single=self.single
+        return Project(input=self.relation, columns=((VALUE, self.place(column)),))
+
+    def place(self, value: Expression) -> Expression:
+        """The bin of a value; a missing one has none."""
+        return call(
+            "case", call("is_null", value), literal(None, Type.INTEGER), self._place(as_real(value), self.ends[0])
         )
 
     def _place(self, value: Expression, low: int, high: int | None = None) -> Expression:
@@ -129,31 +117,13 @@ class Wanted:
         edge = self.edges[-middle - 2] if middle < -1 else Fraction(0)
         return call("case", call("lt", value, _end(-edge)), below, above)
 
-    def mechanism(self, epsilon: Fraction, neighbors: Neighbors) -> Geometric:
-        """Noise for all bins."""
-        moved = 2 if neighbors is Neighbors.REPLACE_ONE else 1
-        return Geometric(epsilon=epsilon, sensitivity=moved, neighbors=neighbors)
-
-    @staticmethod
-    def sensitivity(neighbors: Neighbors) -> Sensitivity:
-        """One value of a unit comes, goes, or changes its bin."""
-        return Sensitivity(l0=2 if neighbors is Neighbors.REPLACE_ONE else 1, linf=Fraction(1))
-
-    def counts(self, counted: Counted) -> Array:
-        """A number for every bin, empty ones too: from the lowest to the highest."""
+    def read(self, noisy: Sequence[float], *, noise: Fraction, rest: Fraction) -> Any:
+        """What the noisy counts say: bounds, each a bin's edge, or 0; or a limit."""
         many = len(self.edges)
-        found = np.zeros(2 * many + 1, dtype=np.int64)
-        bins = counted.histograms[0][0]
-        found[bins.steps + many] = bins.counts
-        return found if self._signed else found[many + 1 :]
+        step, tail = 0 if self.edges[0] < 1 else 1, VALUES if self._signed else FEW
 
-    def read(self, noisy: Sequence[int], *, epsilon: Fraction, rest: Fraction, neighbors: Neighbors) -> Any:
-        """What the noisy counts say: bounds, each a bin's edge, around 0; or a limit."""
-        noise, many = epsilon / self.mechanism(epsilon, neighbors).sensitivity, len(self.edges)
-
-        def end(counts: Sequence[int], beside: Fraction | None = None) -> Fraction | None:
-            step = 0 if self.edges[0] < 1 else 1
-            place = outermost(counts, self.edges, noise=noise, rest=rest, step=step, beside=beside)
+        def end(counts: Sequence[float], beside: Fraction | None = None) -> Fraction | None:
+            place = outermost(counts, self.edges, noise=noise, rest=rest, step=step, beside=beside, tail=tail)
             return None if place is None else self.edges[place]
 
         if not self._signed:
@@ -164,6 +134,10 @@ class Wanted:
         other = end(sides[-plainer], first)
         if first is None and other is None:
             return ["0", "1"]
+        if other is None and self.lacking is Lacking.BOUNDS:
+            found = around(sides[plainer], noisy[many], self.edges, noise=noise, rest=rest, step=step)
+            assert found is not None
+            return [str(one) for one in (found if plainer > 0 else (-found[1], -found[0]))]
         under, above = (first, other) if plainer < 0 else (other, first)
         return [str(-(under or Fraction(0))), str(above or Fraction(0))]
 
@@ -175,16 +149,6 @@ class Wanted:
 
 def _end(edge: Fraction) -> Expression:
     return literal(float(edge))
-
-
-def shares(unknown: Sequence[Wanted], epsilon: Fraction) -> tuple[dict[Wanted, Fraction], Fraction]:
-    """The ε of each fact, and what is left for the question."""
-    if not unknown:
-        return {}, epsilon
-    weights = {one: 3 if one.lacking in _SIGNED else 2 for one in unknown}
-    part = epsilon * min(_SHARE + _MORE * (len(unknown) - 1), _MOST) / sum(weights.values())
-    each = {one: whole_units_rounded_down(part * weight) for one, weight in weights.items()}
-    return each, epsilon - sum(each.values())
 
 
 def informed(question: Question, policy: Policy, facts: Mapping[Wanted, Any]) -> tuple[Question, Policy]:

@@ -13,6 +13,7 @@ from hubbub.query.bought import Wanted
 from hubbub.query.choices import Wanted as Among
 from hubbub.query.choices import error_of
 from hubbub.query.combine import CONFIDENCE, counts_margin, margin
+from hubbub.query.looks import Look
 from hubbub.query.ops import (
     Cap,
     Filter,
@@ -40,7 +41,7 @@ class Explanation:
     statement: Statement
     known: Mapping[Wanted, Any] = field(default_factory=dict)
     """What the question lacks and was bought before."""
-    unknown: Mapping[Wanted, Fraction] = field(default_factory=dict)
+    unknown: Mapping[Look, Fraction] = field(default_factory=dict)
     """What it would buy first, each with its ε; the plan is then the one for any value of it."""
 
     def to_dict(self) -> dict[str, Any]:

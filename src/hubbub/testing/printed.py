@@ -16,16 +16,22 @@ _MOST = 24
 def printed(pair: Pair, *, policy: Policy, public: Mapping[str, Sequence[Any]], plan: Plan) -> str:
     """The question, and its tables on both sides: + stands before rows of x alone, - before those of y alone."""
     asked = f"{plan.question.text}  (ε = {float(plan.epsilon):.6g}"
-    lines = [asked + (f", δ = {float(plan.delta):.6g})" if policy.budget.delta else ")")]
+    first = asked + (f", δ = {float(plan.delta):.6g})" if policy.budget.delta else ")")
+    return "\n".join([first, *tables_of(pair, policy=policy, public=public, relation=plan.aggregate.input)])
+
+
+def tables_of(pair: Pair, *, policy: Policy, public: Mapping[str, Sequence[Any]], relation: Relation) -> list[str]:
+    """All private tables, and the public ones that are read."""
+    lines: list[str] = []
     for name, table in policy.tables.items():
         columns = [column.name for column in table.columns]
         if table.unit is None:
-            if name in _scanned(plan.aggregate.input):
+            if name in _scanned(relation):
                 lines += _table(f"{name} (public)", columns, [(" ", row) for row in public[name]])
             continue
         mine = [("+", row) for row in pair.x.mine.get(name, ())] + [("-", row) for row in pair.y.mine.get(name, ())]
         lines += _table(name, columns, [*mine, *((" ", row) for row in pair.x.others.get(name, ()))])
-    return "\n".join(lines)
+    return lines
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:

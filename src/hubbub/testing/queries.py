@@ -6,7 +6,6 @@ ledger when the data was read and what is in it afterwards. Then answers are dra
 """
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -35,8 +34,9 @@ from hubbub.testing import drawn
 from hubbub.testing.apart import apart
 from hubbub.testing.inside import FIXED, Seen, World, ask, counted_by, faults
 from hubbub.testing.looked import Looked
+from hubbub.testing.neighbours import OfTables
 from hubbub.testing.printed import printed
-from hubbub.testing.tables import Data, Part, Schema
+from hubbub.testing.tables import Data, Schema
 
 _KEYS = (FIXED, *((place * 0x9E3779B97F4A7C15 + 0x1234567) % (1 << 64) for place in range(1, 6)))
 """Secrets that choose the groups of units: the same on both sides, since the claim holds for each of them. Under the
@@ -66,7 +66,7 @@ class _Sides:
     looked: dict[int, Looked | None] = field(default_factory=dict)
 
 
-class OfQuery:
+class OfQuery(OfTables):
     """A question under a policy, at a price."""
 
     def __init__(self, policy: Policy, text: str, *, epsilon: Real | None = None, delta: Real | None = None) -> None:
@@ -103,31 +103,6 @@ class OfQuery:
     @property
     def claim(self) -> Claim:
         return Claim.of(_composed(self._plan.events))
-
-    def pairs(self, chance: Chance) -> Iterator[Pair]:
-        for pair in self._schema.pairs(chance):
-            yield self._registered(pair)
-
-    def near(self, pair: Pair, chance: Chance) -> Pair | None:
-        for _ in range(8):
-            own = self._schema.changed(pair.x.mine, chance)
-            if own is not None:
-                made = replace(_changed(pair, mine=own), about=f"near: {pair.about.removeprefix('near: ')}")
-                return self._registered(made)
-        return None
-
-    def smaller(self, pair: Pair) -> Iterator[Pair]:
-        if any(pair.x.others.values()) and any(len(rows) > 1 for rows in pair.x.mine.values()):
-            nobody = dict.fromkeys(pair.x.others, ())
-            for mine in self._schema.few(pair.x.mine):
-                yield self._registered(_changed(pair, others=nobody, mine=mine))
-        for way in (fewer, self._schema.simpler):
-            for others in way(pair.x.others):
-                yield self._registered(_changed(pair, others=others))
-            for mine in way(pair.x.mine):
-                yield self._registered(_changed(pair, mine=mine))
-            for instead in way(pair.y.mine):
-                yield self._registered(_changed(pair, instead=instead))
 
     def _registered(self, pair: Pair) -> Pair:
         """Both sides know each other: their answers are looked at in one and the same way."""
@@ -312,31 +287,6 @@ def literals(text: str) -> tuple[Any, ...]:
         with suppress(ValueError):
             found.append(date.fromisoformat(quoted[:10]))
     return tuple(dict.fromkeys(found))
-
-
-def fewer(part: Part) -> Iterator[Part]:
-    """Fewer rows: none, one half, every second one, then all but a few."""
-    if not any(part.values()):
-        return
-    yield dict.fromkeys(part, ())
-    for table, rows in part.items():
-        sizes = [size for size in (1, 2, 4, 8, 16, 32, 64, 128) if size <= len(rows)]
-        for pieces in sizes[1:3]:
-            step = -(-len(rows) // pieces)
-            for at in range(pieces):
-                yield {**part, table: rows[at * step : (at + 1) * step]}
-                yield {**part, table: rows[at::pieces]}
-        for pieces in dict.fromkeys([*sizes, min(len(rows), 24)]):
-            step = -(-len(rows) // pieces) if rows else 1
-            for at in range(0, len(rows), step):
-                yield {**part, table: (*rows[:at], *rows[at + step :])}
-
-
-def _changed(pair: Pair, *, others: Part | None = None, mine: Part | None = None, instead: Part | None = None) -> Pair:
-    rest = pair.x.others if others is None else others
-    x = Data(others=rest, mine=pair.x.mine if mine is None else mine)
-    y = Data(others=rest, mine=pair.y.mine if instead is None else instead)
-    return Pair(x=x, y=y, about=pair.about)
 
 
 def _composed(events: tuple[Event, ...]) -> Event:

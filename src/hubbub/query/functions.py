@@ -158,8 +158,14 @@ def _extreme(name: str, pick: Callable[[Sequence[int]], int]) -> Rule:
 
 
 def _to_real(arguments: Sequence[Expression]) -> Kind:
-    if len(arguments) != 1 or not _all(arguments, Type.INTEGER) or arguments[0].kind.wide:
-        raise _misfit("to_real", "an integer of 64 bits", arguments)
+    if len(arguments) != 1 or not _all(arguments, Type.INTEGER):
+        raise _misfit("to_real", "an integer", arguments)
+    if arguments[0].kind.wide:
+        raise TypeMisfit(
+            "A whole number that may be beyond 64 bits is made a real. Put least(greatest(…, low), high) around it "
+            "first, or use whole numbers beside it.",
+            function="to_real",
+        )
     return Kind(type=Type.REAL, nullable=arguments[0].kind.nullable)
 
 

@@ -72,19 +72,26 @@ class Look:
             (fact,) = self.facts
             return _counted(fact.placed, fact.ends, single=fact.single)
         bounds, rows = self.facts
-        last = bounds.ends[1]
-        several = Filter(input=rows.relation, condition=call("gt", _column(rows.relation), literal(1)))
-        place = call("add", rows.place(_column(several)), literal(last - 1))
-        moved = Project(input=several, columns=((VALUE, place),))
-        there = Filter(input=bounds.placed, condition=call("not", call("is_null", _column(bounds.placed))))
-        each = (Cap(input=there, most=1), moved if rows.single else Cap(input=moved, most=1))
-        return _counted(Union(inputs=each), (bounds.ends[0], last + rows.ends[1] - 1), single=False)
+        there, several = (
+            Filter(input=bounds.relation, condition=call("not", call("is_null", _column(bounds.relation)))),
+            Filter(input=rows.relation, condition=call("gt", _column(rows.relation), literal(1))),
+        )
+        one = Project(input=Cap(input=there, most=1), columns=((VALUE, bounds.place(_column(there))),))
+        moved = call("add", rows.place(_column(several)), literal(bounds.ends[1] - 1))
+        other = Project(input=several if rows.single else Cap(input=several, most=1), columns=((VALUE, moved),))
+        return _counted(Union(inputs=(one, other)), self.ends, single=False)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The lowest bin and the highest: those of rows begin with two of them, behind all others."""
+        low, high = self.facts[0].ends
+        return low, high + sum(one.ends[1] - 1 for one in self.facts[1:])
 
     def counts(self, counted: Counted) -> Array:
         """A number for every bin, empty ones too: from the lowest to the highest."""
-        low, high = self.aggregate.histograms[0].clamp
-        found, bins = np.zeros(int(high - low) + 1, dtype=np.int64), counted.histograms[0][0]
-        found[bins.steps - int(low)] = bins.counts
+        low, high = self.ends
+        found, bins = np.zeros(high - low + 1, dtype=np.int64), counted.histograms[0][0]
+        found[bins.steps - low] = bins.counts
         return found
 
     @staticmethod

@@ -89,7 +89,8 @@ class TestPieces:
             assert min(points[1].values()) >= near.far.level
             assert min(points[0].values()) == 0
             assert len(points[1]) <= near.far.steps
-            assert near.far.steps * math.exp(-near.far.level * float(rate)) <= 2.0**-60
+            weight = sum(math.exp(-level * float(rate)) for level in points[0].values())
+            assert near.far.steps * math.exp(-near.far.level * float(rate)) <= 2.0**-24 * weight
         elif rate >= 200:
             # At such a rate nothing beyond 2 levels is near, but for the value that leads there on either side.
             assert max(points[0].values(), default=0) <= 2 + 2 * q.denominator * int(max(held.counts, default=0))

@@ -64,14 +64,21 @@ class Bins:
 
 def _slice(whole: Bins, start: int | None, stop: int | None) -> Bins:
     """Some of the bins, one beside the other: what holds for all of them need not be checked again."""
+    return _made(whole.steps[start:stop], whole.counts[start:stop])
+
+
+def _made(steps: Array, counts: Array) -> Bins:
+    """Of what is known to be ascending and from 1 on."""
     made = object.__new__(Bins)
-    object.__setattr__(made, "steps", whole.steps[start:stop])
-    object.__setattr__(made, "counts", whole.counts[start:stop])
+    object.__setattr__(made, "steps", steps)
+    object.__setattr__(made, "counts", counts)
     return made
 
 
 def runs(steps: Array) -> Bins:
     """Ascending steps one by one."""
+    if len(steps) and bool((steps[1:] > steps[:-1]).all()):
+        return _made(steps, np.ones(len(steps), dtype=np.int64))
     starts = np.flatnonzero(np.concatenate([[True], steps[1:] != steps[:-1]])) if len(steps) else EMPTY.steps
     return Bins(steps[starts], np.diff(starts, append=len(steps)))
 

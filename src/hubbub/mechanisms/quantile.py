@@ -30,8 +30,8 @@ DENOMINATOR = 1 << 20
 """Targets are fractions with at most this denominator: 0.1 means 1/10, not the float's binary value."""
 GRID_STEPS = 1 << 20
 """Steps over the bounds when no grid is declared, at least."""
-_FAINT = 60 * math.log(2)
-"""Together, pieces that are looked at only when they might be drawn weigh less than 2^-60."""
+_FAINT = 24 * math.log(2)
+"""Pieces that are looked at only when they might be drawn: together, 2^-24 of all at most."""
 _LEAST_RATE = Fraction(1, 1 << 60)
 
 
@@ -174,16 +174,21 @@ def pieces_about(held: Bins, wanted: int, denominator: int, ends: tuple[int, int
 
 
 def near_pieces(held: Bins, q: Fraction, ends: tuple[int, int], rate: Fraction) -> Pieces:
-    """The pieces of ``quantile_pieces`` about the wanted rank; those that weigh less than 2^-60 together are far.
+    """The pieces of ``quantile_pieces`` about the wanted rank; those that weigh less than 2^-24 of all are far.
 
-    Where there is any value, one lies on the wanted rank and weighs 1. Of the whole range, what is ``cut`` levels down
-    or more weighs at most its steps times exp(-rate · cut).
+    Where there is any value, one lies on the wanted rank and weighs 1; so many steps as are at most ``about`` levels
+    down weigh exp(-rate · about) each at least. Of the whole range, what is ``cut`` levels down or more weighs at most
+    its steps times exp(-rate · cut).
     """
     at_most = np.cumsum(held.counts)
     many = int(at_most[-1]) if len(at_most) else 0
     ranked = _Ranked(held.steps, at_most, q.numerator * many, q.denominator, ends)
     steps, every = ends[1] - ends[0] + 1, many * q.denominator + 1
-    cut = every if rate < _LEAST_RATE else min(every, math.ceil((math.log(steps) + _FAINT) / float(rate)) + 1)
+    cut = every
+    if rate >= _LEAST_RATE:
+        about = math.ceil(1 / rate)
+        weigh = max(0.0, math.log(max(1, ranked.steps_within(about))) - float(rate) * about)
+        cut = min(every, math.ceil((math.log(steps) - weigh + _FAINT) / float(rate)) + 1)
     first, last = ranked.within(cut)
     if last - first == len(at_most):
         return ranked.pieces(0, len(at_most))
@@ -207,6 +212,15 @@ class _Ranked:
         first = np.searchsorted(self.at_most, -((cut - self.wanted) // self.denominator), side="left")
         last = np.searchsorted(self.at_most, (self.wanted + cut) // self.denominator, side="right") + 1
         return int(first), min(int(last), len(self.at_most))
+
+    def steps_within(self, about: int) -> int:
+        """So many steps at least are no more than ``about`` levels down: those between two values whose ranks are so
+        near, and between the last of them and the next.
+        """
+        first = int(self.at_most.searchsorted(-((about - self.wanted) // self.denominator), side="left"))
+        after = int(self.at_most.searchsorted((self.wanted + about) // self.denominator, side="right"))
+        last = min(after, len(self.at_most) - 1)
+        return int(self.values[last]) - int(self.values[first]) - 1 if first < last else 0
 
     def pieces(self, first: int, last: int) -> Pieces:
         """The values from first to last, the gaps between them, and those at either end."""

@@ -121,14 +121,19 @@ class _Weights:
             self.steps = levels - self.least
         else:
             self.counts = _whole_vector("counts", counts)
-            if len(self.counts) != len(levels) or self.counts.min() < 0 or not self.counts.any():
+            fewest, most = self.counts.min(), self.counts.max()
+            if len(self.counts) != len(levels) or fewest < 0 or most == 0:
                 expected = "whole numbers at least 0, one a level and not all 0"
                 raise ParameterError("counts", expected, type(counts).__name__)
-            if int(self.counts.max()).bit_length() > MOST_COUNT_BITS:
+            if int(most).bit_length() > MOST_COUNT_BITS:
                 raise ParameterError("counts", f"below 2^{MOST_COUNT_BITS}", "more")
-            happens = self.counts > 0
-            self.least = levels[happens].min()
-            self.steps = np.where(happens, levels - self.least, 0)
+            if fewest:
+                self.least = levels.min()
+                self.steps = levels - self.least
+            else:
+                happens = self.counts > 0
+                self.least = levels[happens].min()
+                self.steps = np.where(happens, levels - self.least, 0)
         self.running = np.cumsum(self.counts.astype(np.float64) * np.exp(-_exponents(self.steps, rate)))
         # A weight is off by a factor under 1 + 2^-41 (exponent at most 745 with relative error 2^-52, then exp itself),
         # and each of the additions by 2^-53 of the sum so far.

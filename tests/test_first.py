@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import hubbub as hb
@@ -111,3 +112,22 @@ def test_what_has_no_threshold_is_refused(db: hb.Database) -> None:
         with pytest.raises(ParameterError):
             hb.first_over(wards(db), **{"over": 3, "epsilon": 1, **wrong})
     assert db.ledger.statement("people").spent.loss == spent
+
+
+def test_a_total_beyond_64_bits_is_compared_like_any_other(tmp_path: Path) -> None:
+    """An exact total beyond 2^63 raised OverflowError after the charge, each time it was asked: a free oracle."""
+    whole = "SELECT range AS id, 'b' AS ward, CAST(9223372036854775807 AS BIGINT) AS amount FROM range(4)"
+    with hb.open(
+        duckdb.sql(whole),
+        unit="id",
+        budget=Budget(epsilon=Fraction(100)),
+        bounds={"amount": (0, (1 << 63) - 1)},
+        keys={"ward": ["a", "b"]},
+        max_groups=1,
+        max_rows=1,
+        ledger=tmp_path / "ledger",
+    ) as db:
+        asking = db.table("data").group_by("ward").agg(s=hb.sum("amount"))
+        found = hb.first_over(asking, over=1 << 60, epsilon=50)
+    assert [over.keys for over in found.found] == [("b",)]
+    assert found.found[0].estimate == pytest.approx(4.0 * (1 << 63), rel=0.9)

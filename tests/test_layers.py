@@ -10,7 +10,7 @@ import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "hubbub"
 
-FOUNDATION = frozenset({"errors", "parameters"})
+FOUNDATION = frozenset({"errors", "parameters", "attempt"})
 NOISE = FOUNDATION | {"noise"}
 PRIVACY = NOISE | {"privacy"}
 MECHANISMS = PRIVACY | {"mechanisms"}
@@ -25,6 +25,7 @@ EVERYTHING = SESSION | JUDGES | {"server", "cli", "testing", "hubbub"}
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "parameters": frozenset({"errors"}),
+    "attempt": frozenset({"errors"}),
     "noise": FOUNDATION,
     "privacy": NOISE,
     "mechanisms": PRIVACY,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.errors import AccountingError, BudgetExceeded, MisfitError, ParameterError, UnknownAccount
+from hubbub.errors import AccountingError, BudgetExceeded, EngineError, MisfitError, ParameterError, UnknownAccount
 from hubbub.mechanisms import Gaussian, Geometric, Laplace, LaplaceThreshold, TopK
 from hubbub.privacy.loss import Approx, Pure
 from hubbub.testing import replayed
@@ -83,7 +83,7 @@ def test_the_charge_is_made_before_the_value_is_opened(monkeypatch: pytest.Monke
         raise _Watched
 
     monkeypatch.setattr(gate, "_open", watch)
-    with pytest.raises(_Watched):
+    with pytest.raises(EngineError):
         gate.measure(quarter(), secret())
     assert seen == [Pure(epsilon=Fraction(1, 4))]
     assert gate.spent("town") == Pure(epsilon=Fraction(1, 4)), "a failure after the charge wastes it, and never lends"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.errors import AccountingError, BudgetExceeded, MisfitError, ParameterError, SecretError, WatchOver
+from hubbub.errors import BudgetExceeded, EngineError, Frozen, MisfitError, ParameterError, SecretError, WatchOver
 from hubbub.ledger import Ledger, Marks
 from hubbub.mechanisms import Geometric, SparseVector
 from hubbub.mechanisms.stream import Above
@@ -109,7 +109,7 @@ class TestFitting:
     def test_only_secrets_are_asked_about(self) -> None:
         with pytest.raises(ParameterError, match="secret must be a Secret"):
             opened().ask(5)  # type: ignore[arg-type]
-        with pytest.raises(ParameterError, match="value must be a whole number"):
+        with pytest.raises(EngineError):
             opened().ask(value([1, 2]))
 
     def test_a_monotone_watch_needs_rising_values(self) -> None:
@@ -296,5 +296,31 @@ class TestOnLedgers:
             meter.watch(first_over(), account="patients")
             return "never"
 
-        with pytest.raises(AccountingError, match="measure a SparseVector instead"):
-            answered(ledger, ask(events=(first_over().event,)), work)
+        log: list[str] = []
+        with pytest.raises(EngineError):
+            answered(ledger, ask(events=(first_over().event,)), work, log=log.append)
+        assert "measure a SparseVector instead" in log[0]
+
+    def test_a_question_that_fails_is_counted_and_ends_the_watch(self, ledger: Ledger) -> None:
+        """A failure tells something about the value: once for each charge, and as often as the allowance says."""
+        ledger.grant("patients", "ann", limit=hb.Budget(epsilon=Fraction(1)))
+        meter = hb.Meter.on(ledger, principal="ann")
+        bad: tuple[Any, ...] = ("a name", [1, 2], None, 2.5)
+        watches = [meter.watch(first_over(epsilon=Fraction(1, 16)), account="patients") for _ in range(5)]
+        for number, (watch, exact) in enumerate(zip(watches, bad[:3], strict=False), 1):
+            with pytest.raises(EngineError) as refused:
+                watch.ask(value(exact, account="patients"))
+            assert refused.value.args == EngineError().args
+            assert refused.value.__context__ is None
+            assert [one.many for one in ledger.failures()] == [number]
+            with pytest.raises(WatchOver, match="ended with a failure"):
+                watch.ask(value(-FAR, account="patients"))
+        for watch, exact in ((watches[3], 2.5), (watches[4], -FAR)):
+            with pytest.raises(Frozen):  # whether it failed or not
+                watch.ask(value(exact, account="patients"))
+        assert [one.many for one in ledger.failures()] == [3]
+        ledger.verify()
+
+    def test_a_value_of_any_size_is_compared(self) -> None:
+        assert opened().ask(value(-(1 << 200))) is None
+        assert opened().ask(value(1 << 200)) is not None

@@ -21,7 +21,7 @@ from hubbub.errors import ParameterError
 from hubbub.ledger import Ask
 from hubbub.ledger.entry import canonical
 from hubbub.mechanisms.subsample import BlockMean, BlockMedian, changed_blocks
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, interval, positive, whole
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
@@ -145,16 +145,18 @@ def sample_and_aggregate(
             drawn.append(float(meter.measure(mechanism, Secret(outputs, facts)).value))
         return json.dumps(drawn)
 
-    reply = answered(db.ledger, ask, work)
-    margins = [one.error(beta=(1 - CONFIDENCE) / len(ends)) if how == "mean" else None for one in mechanisms]
-    return BlockAnswer(
-        values=tuple(json.loads(reply.answer)),
-        margins=tuple(margins),
-        blocks=blocks,
-        how=how,
-        epsilon=ask.epsilon or Fraction(0),
-        entry=reply.entry,
-    )
+    def present(reply: Reply) -> BlockAnswer:
+        margins = [one.error(beta=(1 - CONFIDENCE) / len(ends)) if how == "mean" else None for one in mechanisms]
+        return BlockAnswer(
+            values=tuple(json.loads(reply.answer)),
+            margins=tuple(margins),
+            blocks=blocks,
+            how=how,
+            epsilon=ask.epsilon or Fraction(0),
+            entry=reply.entry,
+        )
+
+    return answered(db.ledger, ask, work, present=present, log=db.log)
 
 
 def _all_columns(frame: Frame, db: Database) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from hubbub.attempt import Log
 from hubbub.engines.run import Run
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger import OWNER, Ask, Ledger
@@ -65,13 +66,15 @@ def buy(
     ledger: Ledger,
     principal: str,
     prepare: Callable[[Aggregate], Run],
+    log: Log | None,
 ) -> Known:
     """Pay for each look, measure it, and remember what it tells, each fact under its name."""
     runs = [(one, prepare(one.aggregate)) for one in shares]
     found: Known = {}
     for one, run in runs:
         look = one.name(policy)
-        reply = answered(ledger, _ask(look, policy, shares[one], principal), _work(one, run, policy, shares[one], rest))
+        ask, work = _ask(look, policy, shares[one], principal), _work(one, run, policy, shares[one], rest)
+        reply = answered(ledger, ask, work, log=log)
         told: Mapping[str, Any] = json.loads(reply.answer)
         for fact, value in zip(one.facts, told["values"], strict=True):
             kept = {"about": fact.text, "epsilon": told["epsilon"], "look": look, "value": value}

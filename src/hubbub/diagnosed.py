@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable
 from fractions import Fraction
 
+from hubbub.attempt import Log
 from hubbub.engines.run import Run
 from hubbub.errors import PolicyError
 from hubbub.ledger import Ask, Ledger
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.query import stored
 from hubbub.query.diagnose import diagnostics
 from hubbub.query.diagnosis import Diagnosis, diagnosis_of
@@ -29,6 +30,7 @@ def diagnosed(
     key: str | None,
     prepare: Callable[[Plan], Run],
     measure: Callable[[Plan, Run, Meter], str],
+    log: Log | None,
 ) -> Diagnosis:
     """Count the units that a plan cuts something off of, with the (ε, δ) that the plan would have had."""
     about = diagnostics(planned)
@@ -53,16 +55,18 @@ def diagnosed(
         parts = [measure(one, run, meter) for one, run in zip(plans, runs, strict=True)]
         return json.dumps({"about": named, "parts": parts})
 
-    reply = answered(ledger, ask, work)
-    told = json.loads(reply.answer)
-    if told["about"] != named:
-        raise PolicyError(
-            "This was diagnosed for other groups: a public table has changed since. Let the owner name a new version "
-            "of the data."
-        )
-    parts = told["parts"]
-    terms = stored.read(parts[0], plans[0])[0]
-    if terms != (planned.epsilon, planned.delta):  # numbers at a higher ε: their error bars are their own
-        plans = together(questions, policy, epsilon=terms[0], delta=terms[1])
-    drawn = [stored.read(part, one)[1][0].noisy for one, part in zip(plans, parts, strict=True)]
-    return diagnosis_of(about, plans, drawn, entry=reply.entry)
+    def present(reply: Reply) -> Diagnosis:
+        told = json.loads(reply.answer)
+        if told["about"] != named:
+            raise PolicyError(
+                "This was diagnosed for other groups: a public table has changed since. Let the owner name a new "
+                "version of the data."
+            )
+        parts, shown = told["parts"], plans
+        terms = stored.read(parts[0], plans[0])[0]
+        if terms != (planned.epsilon, planned.delta):  # numbers at a higher ε: their error bars are their own
+            shown = together(questions, policy, epsilon=terms[0], delta=terms[1])
+        drawn = [stored.read(part, one)[1][0].noisy for one, part in zip(shown, parts, strict=True)]
+        return diagnosis_of(about, shown, drawn, entry=reply.entry)
+
+    return answered(ledger, ask, work, present=present, log=log)

@@ -33,6 +33,7 @@
     │   ├── MissingKeys         missing-keys        groups without a public list of keys
     │   └── TooHeavy            too-heavy           more work than the limits allow
     ├── EngineError         engine-failed       the engine could not answer, for whatever reason; the charge stands
+    ├── DataChanged         data-changed        files were changed while they were read, and a checked fact fell with it
     ├── PolicyError         policy              the owner's declarations do not hold together
     ├── RecipeError         recipe              a recipe of what is to be published cannot be read
     ├── MissingExtra        missing-extra       an optional package is not installed
@@ -257,6 +258,12 @@ class EngineError(HubbubError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("The engine could not answer. The charge stands; ask the owner.")
+
+
+class DataChanged(HubbubError, RuntimeError):
+    """Files were changed while a question was answered, by their time stamps alone; it counts as no failure."""
+
+    code = "data-changed"
 
 
 class ProgramError(HubbubError, RuntimeError):

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.ledger import Ask
 from hubbub.mechanisms.sparse_vector import SparseVector
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive, rational
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
@@ -27,7 +25,7 @@ from hubbub.query.frame import Asking
 from hubbub.query.plan import Plan
 from hubbub.query.question import COUNTS, Aggregation
 from hubbub.secret import Facts, Secret
-from hubbub.session import Database
+from hubbub.session import Database, vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +79,24 @@ def first_over(
     )
 
     def work(meter: Meter) -> str:
-        exact = np.asarray([row[0] for row in run().tallies], dtype=np.int64)
+        exact = vector([row[0] for row in run().tallies])
         places, gaps, _ = meter.measure(mechanism, Secret(exact, facts)).value
         return json.dumps([list(map(int, places)), list(map(int, gaps))])
 
-    reply = answered(db.ledger, ask, work)
-    places, gaps = json.loads(reply.answer)
-    cells = list(itertools.product(*(group.values for group in planned.aggregate.groups)))
-    grid = planned.aggregate.tallies[0].grid
-    estimates = mechanism.estimates((tuple(places), tuple(gaps), ()))
-    found = [
-        Over(keys=cells[place], estimate=float(Fraction(one) * grid))
-        for place, one in zip(places, estimates, strict=True)
-    ]
-    return Overs(
-        found=tuple(found), complete=len(found) < mechanism.count, epsilon=mechanism.epsilon, entry=reply.entry
-    )
+    def present(reply: Reply) -> Overs:
+        places, gaps = json.loads(reply.answer)
+        cells = list(itertools.product(*(group.values for group in planned.aggregate.groups)))
+        grid = planned.aggregate.tallies[0].grid
+        estimates = mechanism.estimates((tuple(places), tuple(gaps), ()))
+        found = [
+            Over(keys=cells[place], estimate=float(Fraction(one) * grid))
+            for place, one in zip(places, estimates, strict=True)
+        ]
+        return Overs(
+            found=tuple(found), complete=len(found) < mechanism.count, epsilon=mechanism.epsilon, entry=reply.entry
+        )
+
+    return answered(db.ledger, ask, work, present=present, log=db.log)
 
 
 def _check(planned: Plan) -> None:

@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from hubbub.attempt import Log
 from hubbub.engines.run import Run
 from hubbub.ledger import Ask, Ledger
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real
 from hubbub.policy.tables import Policy
 from hubbub.query.frame import Frame
@@ -47,6 +48,7 @@ class Classroom:
     principal: str
     prepare: Callable[[Aggregate], Run]
     totals: Callable[[Totals], Callable[[], list[Any]]]
+    log: Log | None
 
     def learn(self, wish: "Wish", *, key: str | None) -> "Private":
         """Read, rehearse for free, pay, fit, store, and give what is stored."""
@@ -65,11 +67,14 @@ class Classroom:
             version=self.policy.version,
             key=key,
         )
-        reply = answered(self.ledger, ask, self._work(taken))
-        told: Mapping[str, Any] = json.loads(reply.answer)
-        price = {name: float(Fraction(told[name])) for name in ("epsilon", "delta")}
-        pupil = taken.estimator.set_params(account=self.policy.account, **price)
-        return kept.taught(pupil, {**told["learned"], "entry_": reply.entry})
+
+        def present(reply: Reply) -> "Private":
+            told: Mapping[str, Any] = json.loads(reply.answer)
+            price = {name: float(Fraction(told[name])) for name in ("epsilon", "delta")}
+            pupil = taken.estimator.set_params(account=self.policy.account, **price)
+            return kept.taught(pupil, {**told["learned"], "entry_": reply.entry})
+
+        return answered(self.ledger, ask, self._work(taken), present=present, log=self.log)
 
     def _work(self, taken: "Lesson") -> Callable[[Meter], str]:
         """What is done once it is paid: only exact totals come out of the engine, and they go under seal."""

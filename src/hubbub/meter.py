@@ -15,8 +15,9 @@ Privacy:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from hubbub.attempt import Log, attempt
 from hubbub.errors import AccountingError, EngineError, ParameterError
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.mechanisms.base import Mechanism
@@ -32,11 +33,18 @@ from hubbub.release import Release
 from hubbub.secret import Secret, opened
 from hubbub.watch import Watch
 
+T = TypeVar("T")
+
 
 class Meter:
-    """Accounts with budgets: held in memory, or in a ledger (``Meter.on``). Safe to share between threads."""
+    """Accounts with budgets: held in memory, or in a ledger (``Meter.on``). Safe to share between threads.
 
-    def __init__(self, accounts: Mapping[str, Budget] | Purse) -> None:
+    Whatever goes wrong after a charge raises the one fixed EngineError. ``log`` receives what really happened, which
+    may hold exact values: it is for the owner's eyes.
+    """
+
+    def __init__(self, accounts: Mapping[str, Budget] | Purse, *, log: Log | None = None) -> None:
+        self._log = log
         self._purse = InMemory(accounts) if isinstance(accounts, Mapping) else accounts
         if not isinstance(self._purse, InMemory | OnLedger | Prepaid):
             raise ParameterError("accounts", "a mapping from account names to Budgets", accounts)
@@ -46,9 +54,17 @@ class Meter:
         return self
 
     @classmethod
-    def on(cls, ledger: Ledger, *, principal: str = OWNER, policy: str = "", version: str = "1") -> "Meter":
+    def on(
+        cls,
+        ledger: Ledger,
+        *,
+        principal: str = OWNER,
+        policy: str = "",
+        version: str = "1",
+        log: Log | None = None,
+    ) -> "Meter":
         """A gate whose charges and answers are on disk before anybody sees them."""
-        return cls(OnLedger(ledger, principal=principal, policy=policy, version=version))
+        return cls(OnLedger(ledger, principal=principal, policy=policy, version=version), log=log)
 
     def measure(
         self, mechanism: Mechanism, secret: Secret[Any], *, label: str = "value", key: str | None = None
@@ -65,7 +81,11 @@ class Meter:
         payment = self._purse.pay(facts.account, event, label=label, key=key)
         answer = payment.answer
         if not payment.answered:
-            answer = self._purse.keep(payment, mechanism.draw(self._open(mechanism, secret)))
+            drawn, failed = attempt(lambda: mechanism.draw(self._open(mechanism, secret)), log=self._log)
+            payment = self._purse.fail(payment) if failed else payment
+            if failed and not payment.answered:
+                raise EngineError
+            answer = payment.answer if failed else self._purse.keep(payment, drawn)
         grid = facts.grid if facts.grid is not None and mechanism.needs.norm in ADDITIVE else Fraction(1)
         return Release(
             value=off_grid(answer, grid),
@@ -94,7 +114,16 @@ class Meter:
         # Settled at once: a charge without an answer would let whoever retries draw another noisy threshold.
         self._purse.keep(payment, "opened")
         stream = Stream(mechanism)
-        return Watch(stream=stream, account=account, grid=step, entry=payment.entry, opens=self._open)
+        return Watch(
+            stream=stream,
+            account=account,
+            grid=step,
+            entry=payment.entry,
+            opens=self._open,
+            fails=lambda: self._purse.fail(payment, settled=True),
+            checks=lambda: self._purse.check(payment),
+            log=self._log,
+        )
 
     def _open(self, mechanism: Mechanism, secret: Secret[Any]) -> Any:
         """The one place where a Secret is opened; ``hubbub.testing.replay`` looks on from here."""
@@ -117,26 +146,75 @@ class Reply:
     answer: str
 
 
+@overload
 def answered(
-    ledger: Ledger, ask: Ask, work: Callable[[Meter], str], *, meanwhile: Callable[[], None] | None = None
-) -> Reply:
-    """One question from reserve to reply, or from the ledger where it was answered before.
+    ledger: Ledger,
+    ask: Ask,
+    work: Callable[[Meter], str],
+    *,
+    meanwhile: Callable[[], None] | None = None,
+    log: Log | None = None,
+) -> Reply: ...
+
+
+@overload
+def answered(
+    ledger: Ledger,
+    ask: Ask,
+    work: Callable[[Meter], str],
+    *,
+    present: Callable[[Reply], T],
+    meanwhile: Callable[[], None] | None = None,
+    log: Log | None = None,
+) -> T: ...
+
+
+def answered(
+    ledger: Ledger,
+    ask: Ask,
+    work: Callable[[Meter], str],
+    *,
+    present: Callable[[Reply], Any] | None = None,
+    meanwhile: Callable[[], None] | None = None,
+    log: Log | None = None,
+) -> Any:
+    """Take one question from reserve to reply, or from the ledger where it was answered before.
 
     All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
-    and the one that is stored is given back. That the engine fails is a bit about the data: it is counted before it is
-    told (``Ledger.fail``), and other errors of the work are not. ``meanwhile`` is for what reads nothing and can be
-    done while the charge is written.
+    and what ``present`` makes of the stored one is returned. ``meanwhile`` is for what reads nothing and can be done
+    while the charge is written.
+
+    Privacy:
+        Claim: beside what the events pay for, an asker learns of a fresh question whether it failed, and that at most
+            ``ALLOWANCE`` times between two thaws.
+        Proof: after the charge three things happen: the work, its presentation, and the transaction that stores the
+            answer or counts the failure. Every exception of the first two, of whatever type, leads to the same
+            transaction (``Ledger.fail``) and then to an EngineError without text, cause or context of its own. What is
+            presented later is a function of what is stored, hence of releases. DataChanged depends on the time stamps
+            of files alone (``policy.stamps``), not on rows.
+        Needs: ``ledger.rules.fail``; a ``log`` that no asker reads.
+        Ref: SOUNDNESS 8, 18, 35.
     """
+    show = present or _as_it_is
     ticket = ledger.reserve(ask, meanwhile=meanwhile)
     if ticket.answer is not None:
-        return Reply(entry=ticket.entry, answer=ticket.answer)
+        return show(Reply(entry=ticket.entry, answer=ticket.answer))
     terms = ledger.statement(ask.account).budget.filter
-    drawn: str | None
-    try:
-        drawn = work(Meter(Prepaid(ticket, terms=terms)))
-    except EngineError:
-        drawn = None
-    stored = ledger.fail(ticket) if drawn is None else ledger.settle(ticket, drawn)
-    if stored is None:
-        raise EngineError  # always the same, so a new one tells as much
-    return Reply(entry=ticket.entry, answer=stored)
+
+    def draw() -> tuple[str, Any]:
+        drawn = work(Meter(Prepaid(ticket, terms=terms), log=log))
+        return drawn, show(Reply(entry=ticket.entry, answer=drawn))
+
+    made, failed = attempt(draw, log=log)
+    if failed or made is None:
+        stored = ledger.fail(ticket)
+        if stored is None:
+            raise EngineError
+        return show(Reply(entry=ticket.entry, answer=stored))
+    drawn, shown = made
+    stored = ledger.settle(ticket, drawn)
+    return shown if stored == drawn else show(Reply(entry=ticket.entry, answer=stored))
+
+
+def _as_it_is(reply: Reply) -> Reply:
+    return reply

@@ -88,7 +88,7 @@ def open(
             with before_the_charge(_UNREAD):
                 policy = with_keys_seen(policy, engine.repeated)
         book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
-        return Database(policy, ledger=book, engine=engine, principal=principal)
+        return Database(policy, ledger=book, engine=engine, principal=principal, log=log)
     except BaseException:
         engine.close()
         raise

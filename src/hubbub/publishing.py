@@ -21,12 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
+from hubbub.attempt import Log
 from hubbub.buying import buy, recalled, serve_again
 from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.ledger import Ask, Ledger
 from hubbub.mechanisms import Nonzeros
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
@@ -71,11 +72,11 @@ class Desk:
     array: Callable[[Aggregate], Callable[[], Array]]
     combinations: Callable[[Aggregate], Callable[[], Any]]
     """What has rows (``places`` and ``counts``), where there are too many cells to list."""
+    log: Log | None
 
     def publish(self, wish: Wish, *, key: str | None) -> Published | Tables | SparseRelease:
         """Pay, count, add noise, store, and give what is stored."""
         made = self._planned(wish, buys=True)
-        layout = made.layout
         count = self._counting(made)
         ask = Ask(
             account=self.policy.account,
@@ -93,13 +94,16 @@ class Desk:
             noisy, _ = measured(made.prepared, count(), meter=meter, account=self.policy.account)
             return offer.written(made, noisy)
 
-        reply = answered(self.ledger, ask, work)
+        return answered(self.ledger, ask, work, present=lambda reply: self._presented(made, reply), log=self.log)
+
+    def _presented(self, made: Offer, reply: Reply) -> Published | Tables | SparseRelease:
+        """Make the release of what is stored."""
         strategy, prepared, noisy = offer.read(reply.answer, made)
         cost = offer.cost_of(prepared, self.policy.budget.filter)
         published = Published(
             strategy=strategy,
             prepared=prepared,
-            domain=layout.domain,
+            domain=made.layout.domain,
             noisy=noisy,
             account=self.policy.account,
             entry=reply.entry,
@@ -175,7 +179,13 @@ class Desk:
                 return replace(first, known=known, unknown=each)
             offer.check_price(first, each, self.policy, self.ledger)
             known |= buy(
-                each, self.policy, rest=rest, ledger=self.ledger, principal=self.principal, prepare=self.prepare
+                each,
+                self.policy,
+                rest=rest,
+                ledger=self.ledger,
+                principal=self.principal,
+                prepare=self.prepare,
+                log=self.log,
             )
         return offer.offered(wish, layout, policy, known, price=price, rest=rest)
 

@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hubbub.errors import AccountingError, ParameterError, UnknownAccount
@@ -35,6 +35,15 @@ class Purse(Protocol):
     def keep(self, payment: Payment, answer: Any) -> Any:
         """Store the answer where it will be stored, and give back the one to reply with."""
 
+    def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
+        """Count a failure after the charge; where another draw was stored for it meanwhile, return the payment with it.
+
+        ``settled`` says that the charge has an answer already, as that of a watch has, and the failure counts anyway.
+        """
+
+    def check(self, payment: Payment) -> None:
+        """Refuse a payer whose failures have used up the allowance."""
+
     def fits(self, account: str, event: Event) -> bool:
         """Whether the event could be paid for now."""
 
@@ -65,6 +74,13 @@ class InMemory:
     def keep(self, payment: Payment, answer: Any) -> Any:
         """Nothing is kept."""
         return answer
+
+    def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
+        """Count nothing: accounts in memory have no principals beside their owner, who has the data."""
+        return payment
+
+    def check(self, payment: Payment) -> None:
+        """Refuse nobody."""
 
     def fits(self, account: str, event: Event) -> bool:
         """Whether the event could be paid for now."""
@@ -111,6 +127,17 @@ class OnLedger:
         assert payment.ticket is not None
         return read(self._ledger.settle(payment.ticket, written(answer)))
 
+    def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
+        """Durable when this returns."""
+        assert payment.ticket is not None
+        stored = self._ledger.fail(payment.ticket, settled=settled)
+        return payment if stored is None else replace(payment, answer=read(stored), answered=True)
+
+    def check(self, payment: Payment) -> None:
+        """Frozen, where the allowance of failures is used up."""
+        assert payment.ticket is not None
+        self._ledger.check_allowance(payment.ticket)
+
     def fits(self, account: str, event: Event) -> bool:
         """Whether the account's own budget has room; a principal's limits may be narrower."""
         statement = self._ledger.statement(account)
@@ -145,6 +172,13 @@ class Prepaid:
     def keep(self, payment: Payment, answer: Any) -> Any:
         """The question's answer is stored as a whole, by who asked it."""
         return answer
+
+    def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
+        """Count nothing: the question fails as a whole, and ``answered`` counts it once."""
+        return payment
+
+    def check(self, payment: Payment) -> None:
+        """Refuse nobody: the question is refused as a whole."""
 
     def fits(self, account: str, event: Event) -> bool:
         """Whether it is covered by what is left of the payment."""

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hubbub.attempt import Log
 from hubbub.buying import Known, buy, check_price, recalled, serve_again
 from hubbub.diagnosed import diagnosed
 from hubbub.engines.blocks import Rows
@@ -24,7 +25,7 @@ from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.learning import Classroom, Learning
 from hubbub.ledger import OWNER, Ask, Ledger
-from hubbub.meter import Meter, answered
+from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy, Value
 from hubbub.privacy.filter import whole_units_rounded_down
@@ -58,8 +59,12 @@ _INT64 = 1 << 62
 class Database(Learning, Publishing):
     """Private data that can be asked. Close it, or use it in a ``with`` block."""
 
-    def __init__(self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER) -> None:
+    def __init__(
+        self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER, log: Log | None = None
+    ) -> None:
         self.policy, self.ledger, self.principal = policy, ledger, principal
+        self.log = log
+        """Receives the true cause of failures after a charge: for the owner alone."""
         self._engine = engine
         self._public: dict[tuple[str, str], tuple[Value, ...]] = {}
         ledger.open_account(policy.account, policy.budget)
@@ -94,16 +99,25 @@ class Database(Learning, Publishing):
             version=self.policy.version,
             key=key,
         )
+
+        def present(reply: Reply) -> Answer:
+            terms, drawn = stored.read(reply.answer, planned)
+            if terms == (planned.epsilon, planned.delta):
+                return answer_of(planned, drawn, entry=reply.entry)
+            higher = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])  # with its own error bars
+            return answer_of(higher, drawn, entry=reply.entry)
+
         try:
-            reply = answered(
-                self.ledger, ask, lambda meter: self._answered(planned, runs, meter), meanwhile=runs[0].begin
+            return answered(
+                self.ledger,
+                ask,
+                lambda meter: self._answered(planned, runs, meter),
+                present=present,
+                meanwhile=runs[0].begin,
+                log=self.log,
             )
         finally:
             runs[0].end()
-        terms, drawn = stored.read(reply.answer, planned)
-        if terms != (planned.epsilon, planned.delta):  # an answer at a higher ε: its error bars are its own
-            planned = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
-        return answer_of(planned, drawn, entry=reply.entry)
 
     def ask(
         self,
@@ -138,14 +152,17 @@ class Database(Learning, Publishing):
         def work(meter: Meter) -> str:
             return json.dumps([self._measured(one, run, meter) for one, run in zip(plans, runs, strict=True)])
 
-        reply = answered(self.ledger, ask, work)
-        parts = json.loads(reply.answer)
-        terms = stored.read(parts[0], plans[0])[0]
-        if terms != (plans[0].epsilon, plans[0].delta):  # answers at a higher ε: their error bars are their own
-            plans = together(asked, self.policy, epsilon=terms[0], delta=terms[1])
-        return [
-            answer_of(one, stored.read(part, one)[1], entry=reply.entry) for one, part in zip(plans, parts, strict=True)
-        ]
+        def present(reply: Reply) -> list[Answer]:
+            parts = json.loads(reply.answer)
+            terms, shown = stored.read(parts[0], plans[0])[0], plans
+            if terms != (plans[0].epsilon, plans[0].delta):  # answers at a higher ε: their error bars are their own
+                shown = together(asked, self.policy, epsilon=terms[0], delta=terms[1])
+            return [
+                answer_of(one, stored.read(part, one)[1], entry=reply.entry)
+                for one, part in zip(shown, parts, strict=True)
+            ]
+
+        return answered(self.ledger, ask, work, present=present, log=self.log)
 
     def explain(
         self,
@@ -187,6 +204,7 @@ class Database(Learning, Publishing):
             key=key,
             prepare=self.counting,
             measure=self._measured,
+            log=self.log,
         )
 
     def _desk(self) -> Desk:
@@ -198,6 +216,7 @@ class Database(Learning, Publishing):
             principal=self.principal,
             prepare=self._prepared,
             array=self._array,
+            log=self.log,
             combinations=self._combinations,
         )
 
@@ -210,6 +229,7 @@ class Database(Learning, Publishing):
             principal=self.principal,
             prepare=self._prepared,
             totals=self._totals,
+            log=self.log,
         )
 
     def table(self, name: str) -> Frame:
@@ -286,6 +306,7 @@ class Database(Learning, Publishing):
                 ledger=self.ledger,
                 principal=self.principal,
                 prepare=self._prepared,
+                log=self.log,
             )
         return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 

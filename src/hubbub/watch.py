@@ -4,6 +4,8 @@ Privacy:
     Claim: opening a watch costs one run of its SparseVector, and asking it costs nothing more.
     Proof: every question is a Secret that fits the mechanism (Facts.check_fit), so the claim of Stream holds for all of
         them together; other measurements of the account in between add to it like any others.
+        A question that fails, whatever its value made fail, ends the watch with the one fixed error and is counted, so
+        that each charge tells of at most one failure; who has used up the allowance hears the same either way.
     Needs: monotone watches take rising values only: two values that are each monotone may move against each other.
     Ref: Haney, Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023: filters for interactive mechanisms side by side.
 """
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.errors import MisfitError, ParameterError
+from hubbub.attempt import Log, attempt
+from hubbub.errors import EngineError, MisfitError, ParameterError
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
 from hubbub.mechanisms.stream import Above, Stream
@@ -31,6 +34,11 @@ class Watch:
     entry: int
     """What paid for it, in the account's ledger."""
     opens: Callable[[Mechanism, Secret[Any]], Any]
+    fails: Callable[[], object]
+    """Counts a failure against whoever paid."""
+    checks: Callable[[], None]
+    """Refuses a payer whose failures have used up the allowance."""
+    log: Log | None = None
 
     @property
     def event(self) -> Event:
@@ -62,7 +70,13 @@ class Watch:
         if facts.grid != self.grid:
             raise MisfitError(f"This watch counts steps of {self.grid}, and the value steps of {facts.grid}.")
         self.stream.check()
-        found = self.stream.ask(self.opens(mechanism, secret))
+        found, failed = attempt(lambda: self.stream.ask(self.opens(mechanism, secret)), log=self.log)
+        if failed:
+            self.stream.check()  # another thread may have had the last answer meanwhile
+            self.stream.end()
+            self.fails()
+            raise EngineError
+        self.checks()
         if found is None:
             return None
         number = None if found.number is None else off_grid(found.number, self.grid)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import EngineError, Frozen, GrantError, HubbubError, LedgerCorrupt, UnknownAccount
+from hubbub.errors import DataChanged, EngineError, Frozen, GrantError, HubbubError, LedgerCorrupt, UnknownAccount
 from hubbub.ledger import ALLOWANCE, Failures, Ledger, Ticket
 from hubbub.meter import Meter, Reply, answered
 from hubbub.privacy.budget import Budget
@@ -265,13 +265,56 @@ class TestAnswering:
         granted.thaw("patients", "ann")
         assert answered(granted, question, lambda meter: "41").answer == "41"
 
-    def test_another_error_is_not_counted(self, granted: Ledger) -> None:
+    @pytest.mark.parametrize("problem", [ValueError("it was 41"), MemoryError(), OverflowError(41), KeyError("ann")])
+    def test_every_other_exception_is_counted_and_says_the_same(self, granted: Ledger, problem: Exception) -> None:
         def broken(meter: Meter) -> str:
-            raise ValueError("a mistake in the program")
+            raise problem
 
-        with pytest.raises(ValueError, match="a mistake"):
-            answered(granted, ask(principal="ann"), broken)
+        log: list[str] = []
+        with pytest.raises(EngineError) as refused:
+            answered(granted, ask(principal="ann"), broken, log=log.append)
+        assert refused.value.args == EngineError().args
+        assert refused.value.__context__ is None
+        assert refused.value.__cause__ is None
+        assert many(granted) == {"ann": 1}
+        assert log == [f"{type(problem).__name__}: {problem}"]
+
+    def test_what_cannot_be_presented_is_counted_and_not_stored(self, granted: Ledger) -> None:
+        def broken(reply: Reply) -> str:
+            raise ValueError(reply.answer)
+
+        with pytest.raises(EngineError) as refused:
+            answered(granted, ask(principal="ann"), lambda meter: "41", present=broken)
+        assert refused.value.__context__ is None
+        assert many(granted) == {"ann": 1}
+        assert all(entry.kind != "answer" for entry in granted.entries())
+
+    def test_an_interruption_by_the_user_is_no_failure(self, granted: Ledger) -> None:
+        def stopped(meter: Meter) -> str:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            answered(granted, ask(principal="ann"), stopped)
         assert many(granted) == {}
+
+    def test_data_that_changed_while_it_was_read_is_no_failure(self, granted: Ledger) -> None:
+        def moved(meter: Meter) -> str:
+            raise DataChanged("The files were changed.")
+
+        with pytest.raises(DataChanged):
+            answered(granted, ask(principal="ann"), moved)
+        assert many(granted) == {}
+
+    def test_a_log_that_fails_tells_nothing_either(self, granted: Ledger) -> None:
+        def broken(meter: Meter) -> str:
+            raise ValueError("it was 41")
+
+        def full(line: str) -> None:
+            raise OSError(line)
+
+        with pytest.raises(EngineError) as refused:
+            answered(granted, ask(principal="ann"), broken, log=full)
+        assert refused.value.__context__ is None
 
     def test_where_an_answer_was_stored_meanwhile_it_is_the_reply(self, granted: Ledger) -> None:
         question = ask(principal="ann")

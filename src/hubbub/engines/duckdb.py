@@ -8,9 +8,11 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, TypeVar
 
+from hubbub.attempt import Log
 from hubbub.engines import blocks as dealing
 from hubbub.engines import dense, histogram, keyed, relations, totals
 from hubbub.engines.aggregate import aggregate as lowered
@@ -28,7 +30,6 @@ from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 from hubbub.query.totals import Totals
 
-Log = Callable[[str], None]
 _T = TypeVar("_T")
 
 _A_PLACE = 1024
@@ -237,7 +238,8 @@ class DuckDB:
 
     def _tell(self, problem: str) -> None:
         if self._log is not None:
-            self._log(problem)
+            with suppress(Exception):
+                self._log(problem)
 
 
 def _request(statement: Statement, origins: Iterable[Origin]) -> dict[str, Any]:

@@ -176,9 +176,14 @@ class Ledger:
         """Store the answer durably and give back the one to reply with: the first that was stored."""
         return self._write(lambda tx: rules.settle(tx, ticket.entry, answer))
 
-    def fail(self, ticket: Ticket) -> str | None:
-        """Count a failure of the engine after the charge. Where an answer is stored, it is given back instead."""
-        return self._write(lambda tx: rules.fail(tx, ticket.entry))
+    def fail(self, ticket: Ticket, *, settled: bool = False) -> str | None:
+        """Count a failure after the charge. Where an answer is stored, return it instead, unless ``settled``."""
+        return self._write(lambda tx: rules.fail(tx, ticket.entry, settled=settled))
+
+    def check_allowance(self, ticket: Ticket) -> None:
+        """Raise Frozen where failures have used up the allowance of whoever paid for this ticket."""
+        with self._looking() as session:
+            rules.check_allowance(session, ticket.entry)
 
     def remember(self, account: str, name: str, value: Any, *, paid: int, version: str = "1") -> None:
         """Keep a fact about the data that was bought with a charge."""

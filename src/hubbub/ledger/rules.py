@@ -46,7 +46,7 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
     """Find what was paid before, or pay now; raises before anything is written."""
     account = account_of(tx.session, ask.account)
     project = _permitted(tx, ask)
-    _refuse_frozen(tx, ask.account, ask.principal)
+    _refuse_frozen(tx.session, ask.account, ask.principal)
     ticket = _by_key(tx, ask)
     if ticket is not None:
         return ticket
@@ -74,38 +74,47 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
 
 def settle(tx: Transaction, charge: int, answer: str) -> str:
     """Store the answer of a charge, unless one is stored already: the first is the only one that anybody gets."""
-    _, _, stored = _under_way(tx, charge)
+    _, _, stored = _under_way(tx.session, charge)
     if stored is not None:
         return stored
     tx.append("answer", {"answer": answer, "charge": charge})
     return answer
 
 
-def fail(tx: Transaction, charge: int) -> str | None:
-    """Count a failure of the engine against the principal of a charge, unless an answer is stored: that is returned.
+def fail(tx: Transaction, charge: int, *, settled: bool = False) -> str | None:
+    """Count a failure against the principal of a charge, unless an answer is stored: that is returned.
 
-    One whose commit was in doubt may be counted twice, which freezes earlier and never later.
+    With ``settled`` it counts although there is an answer: a watch is paid for and settled when it is opened, and can
+    fail at every question after that. A failure whose commit was in doubt may be counted twice, which freezes earlier
+    and never later.
     """
-    account, principal, stored = _under_way(tx, charge)
-    if stored is None:
-        tx.append("failure", {"account": account, "charge": charge, "principal": principal})
-    return stored
+    account, principal, stored = _under_way(tx.session, charge)
+    if stored is not None and not settled:
+        return stored
+    after = {} if stored is None else {"after_answer": True}
+    tx.append("failure", {"account": account, "charge": charge, "principal": principal, **after})
+    return None
 
 
-def _under_way(tx: Transaction, charge: int) -> tuple[str, str, str | None]:
+def check_allowance(session: Session, charge: int) -> None:
+    """Raise Frozen where the principal of a charge has used up its allowance of failures."""
+    _under_way(session, charge)
+
+
+def _under_way(session: Session, charge: int) -> tuple[str, str, str | None]:
     """Account, principal and stored answer of a charge. Who was frozen meanwhile hears that, however the work ended."""
-    found = charge_of(tx.session, charge)
+    found = charge_of(session, charge)
     if found is None:
         raise HubbubError(f"Entry {charge} is not a charge, so it cannot have an answer.")
     account, principal, answer = found[1], found[2], found[6]
-    _refuse_frozen(tx, account, principal, charge)
-    return account, principal, None if answer is None else answer_of(tx.session, charge, answer)
+    _refuse_frozen(session, account, principal, charge)
+    return account, principal, None if answer is None else answer_of(session, charge, answer)
 
 
-def _refuse_frozen(tx: Transaction, account: str, principal: str, charge: int | None = None) -> None:
+def _refuse_frozen(session: Session, account: str, principal: str, charge: int | None = None) -> None:
     if principal == OWNER:
         return
-    failures = failures_of(tx.session, account, principal)
+    failures = failures_of(session, account, principal)
     if failures.frozen:
         stands = "" if charge is None else f" The charge (entry {charge}) stands: ask again afterwards."
         raise Frozen(

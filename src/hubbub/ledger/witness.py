@@ -236,8 +236,9 @@ class Witness:
         paid = self._charge_of(entry, charge)
         if who != (paid.account, paid.principal):
             raise damaged(entry.seq, f"it names another account or principal than entry {charge}, which failed")
-        if self._state[charge] != _CHARGED:
-            raise damaged(entry.seq, f"it is a failure of entry {charge}, which had its answer")
+        if (self._state[charge] == _CHARGED) is bool(content.get("after_answer")):  # a watch fails after it was settled
+            had = "had its answer" if self._state[charge] != _CHARGED else "had none"
+            raise damaged(entry.seq, f"it is a failure of entry {charge}, which {had}")
         self._refuse_frozen(entry, *who)
         self._failures[who] = self._failures.get(who, 0) + 1
 

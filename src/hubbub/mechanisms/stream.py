@@ -33,7 +33,7 @@ class Stream:
             randomized response, post-processed.
     """
 
-    __slots__ = ("__bars", "__home", "__lock", "__mechanism", "__spare")
+    __slots__ = ("__bars", "__failed", "__home", "__lock", "__mechanism", "__spare")
 
     def __init__(self, mechanism: SparseVector) -> None:
         if not isinstance(mechanism, SparseVector):
@@ -41,6 +41,7 @@ class Stream:
         self.__mechanism = mechanism
         self.__home = generation()
         self.__lock = threading.Lock()
+        self.__failed = False
         self.__bars: list[int] = mechanism.bars(1)[0].tolist()[::-1]
         self.__spare: list[int] = mechanism.spare(1)[0].tolist()
 
@@ -60,9 +61,15 @@ class Stream:
             raise SecretError(
                 "A watch answers only in the process that opened it: two copies would give twice as much."
             )
+        if self.__failed:
+            raise WatchOver("This watch has ended with a failure. Open another one.", count=self.mechanism.count)
         if not self.__bars:
             count = self.mechanism.count
             raise WatchOver(f"This watch has found all {count} that it was paid for. Open another one.", count=count)
+
+    def end(self) -> None:
+        """Answer nothing more: a failure tells something, and one is all that a charge may tell."""
+        self.__failed = True
 
     def ask(self, value: int) -> Above | None:
         """Whether one more answer is above the noisy threshold; None if it is not."""

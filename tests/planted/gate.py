@@ -43,7 +43,15 @@ def _read_first(
 
 
 def _watched_for_nothing(self: Meter, mechanism: Any, *, account: str, grid: Any = 1, label: str = "watch") -> Watch:
-    return Watch(stream=Stream(mechanism), account=account, grid=Fraction(grid), entry=0, opens=self._open)
+    return Watch(
+        stream=Stream(mechanism),
+        account=account,
+        grid=Fraction(grid),
+        entry=0,
+        opens=self._open,
+        fails=lambda: None,
+        checks=lambda: None,
+    )
 
 
 def _told_first(self: OnLedger, payment: Payment, answer: Any) -> Any:

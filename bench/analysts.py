@@ -21,6 +21,7 @@ from bench.record import Bench, MissingInput, Row
 from hubbub.engines.duckdb import DuckDB
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.sources import source_of
+from hubbub.policy.stamps import stamp_of
 from hubbub.policy.tables import Limits, Policy, Table
 from hubbub.privacy.budget import Budget
 from hubbub.session import Database
@@ -47,6 +48,7 @@ def opened(tables: Mapping[str, Table], folder: Path, limits: Limits) -> Iterato
         limits=limits,
         version=name,
         enforced=frozenset(name for name, table in tables.items() if table.unique),
+        seen={name: stamp_of(table.source) for name, table in tables.items() if table.unique},
     )
     ledger = Ledger(str(folder / f"{name}.ledger"), marks=Marks(folder / "state"))
     with Database(policy, ledger=ledger, engine=DuckDB(limits=limits)) as db:

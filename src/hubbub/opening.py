@@ -58,7 +58,8 @@ def open(
     engine = DuckDB(limits=chosen, log=log)
     try:
         if _is_policy(data):
-            policy = with_enforced(read_policy(data, describe=lambda source: schema_of(engine, source)), data)
+            declared = read_policy(data, describe=lambda source: schema_of(engine, source))
+            policy = with_enforced(declared, data, at_rest=engine.stamp_at_rest)
             engine.limits = policy.limits
         else:
             if unit is None or budget is None:
@@ -86,7 +87,7 @@ def open(
                 version=version,
             )
             with before_the_charge(_UNREAD):
-                policy = with_keys_seen(policy, engine.repeated)
+                policy = with_keys_seen(policy, engine.repeated, engine.stamp_at_rest)
         book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
         return Database(policy, ledger=book, engine=engine, principal=principal, log=log)
     except BaseException:

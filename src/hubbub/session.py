@@ -20,7 +20,7 @@ from hubbub.buying import Known, buy, check_price, recalled, serve_again
 from hubbub.diagnosed import diagnosed
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB
-from hubbub.engines.public import before_the_charge
+from hubbub.engines.public import PublicFacts, before_the_charge
 from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.learning import Classroom, Learning
@@ -46,6 +46,7 @@ from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan
 from hubbub.query.options import agreed, limited, taken_out
 from hubbub.query.plan import Plan, plan, together
 from hubbub.query.question import Question
+from hubbub.query.scope import Fanout
 from hubbub.query.selection import first_keys, restricted
 from hubbub.query.sql import question
 from hubbub.query.terms import quoted
@@ -66,7 +67,7 @@ class Database(Learning, Publishing):
         self.log = log
         """Receives the true cause of failures after a charge: for the owner alone."""
         self._engine = engine
-        self._public: dict[tuple[str, str], tuple[Value, ...]] = {}
+        self._public = PublicFacts()
         ledger.open_account(policy.account, policy.budget)
 
     def sql(
@@ -133,6 +134,7 @@ class Database(Learning, Publishing):
         """
         if not questions:
             raise ParameterError("questions", "at least one", questions)
+        self._let_go_of_stale_facts()
         texts = [one.sql if isinstance(one, Asking) else one for one in questions]
         asked = [question(text, self) for text in texts]
         plans = together(asked, self.policy, epsilon=epsilon, delta=delta)
@@ -209,6 +211,7 @@ class Database(Learning, Publishing):
 
     def _desk(self) -> Desk:
         """What ``publish`` and ``explain_publish`` work with (hubbub.publishing)."""
+        self._let_go_of_stale_facts()
         return Desk(
             catalogue=self,
             policy=self.policy,
@@ -222,6 +225,7 @@ class Database(Learning, Publishing):
 
     def _classroom(self) -> Classroom:
         """What ``learn`` works with (hubbub.learning)."""
+        self._let_go_of_stale_facts()
         return Classroom(
             catalogue=self,
             policy=self.policy,
@@ -252,6 +256,7 @@ class Database(Learning, Publishing):
         self, text: str, *, epsilon: Real | None, delta: Real | None, within: Real | None, confidence: Real
     ) -> tuple[Question, Policy, Fraction, Real | None]:
         """The question, what it says of the policy, and its price."""
+        self._let_go_of_stale_facts()
         bare, said = taken_out(text)
         policy = limited(self.policy, said)
         asked = question(bare, self)
@@ -359,6 +364,10 @@ class Database(Learning, Publishing):
         """What reads the data of a plan when it is called: exact numbers, for a Secret alone."""
         return self._prepared(planned.aggregate)
 
+    def _let_go_of_stale_facts(self) -> None:
+        """Plan without what was seen of files that were written to since. (The engine relies on none of it anyway.)"""
+        self.policy = self.policy.without_stale_facts()
+
     def _prepared(self, aggregate: Aggregate) -> Run:
         with before_the_charge("A table of the question could not be opened. Ask the owner."):
             return self._engine.prepare(aggregate, tables=self.policy.tables)
@@ -383,22 +392,26 @@ class Database(Learning, Publishing):
 
     # What is public: questions are read against this.
 
-    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> int:
+    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> Fanout:
         """How many rows of a public relation can share one combination of keys."""
         with before_the_charge("A public table of the question could not be read. Ask the owner."):
-            return self._engine.fanout(relation, keys, tables=self.policy.tables)
+            return self._public.recall(
+                (relation, tuple(keys)),
+                now=self._engine.stamp(relation, tables=self.policy.tables),
+                look=lambda: self._engine.fanout(relation, keys, tables=self.policy.tables),
+            )
 
     def values(self, table: str, column: str) -> tuple[Value, ...]:
         """The values in a public table's column, sorted."""
-        if (table, column) not in self._public:
-            declared = self.policy.tables[table].column(column)
-            assert declared is not None
-            scan = Scan(table=table, columns=((column, declared.kind),), unit=None)
-            wanted = Column(column, declared.kind)
-            with before_the_charge(f"The public table {table} could not be read. Ask the owner."):
-                found = self._engine.values(scan, wanted, tables=self.policy.tables, most=MOST_VALUES)
-            self._public[table, column] = found
-        return self._public[table, column]
+        declared = self.policy.tables[table].column(column)
+        assert declared is not None
+        scan, wanted = Scan(table=table, columns=((column, declared.kind),), unit=None), Column(column, declared.kind)
+        with before_the_charge(f"The public table {table} could not be read. Ask the owner."):
+            return self._public.recall(
+                (scan, wanted),
+                now=self._engine.stamp(scan, tables=self.policy.tables),
+                look=lambda: self._engine.values(scan, wanted, tables=self.policy.tables, most=MOST_VALUES),
+            )
 
     def close(self) -> None:
         """Let go of the engine and the ledger."""

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import hubbub as hb
 from hubbub.learn.lesson import Lesson, Wish, read
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits
 from hubbub.testing.replay import Measurement, RecordingMeter, replayed
 
@@ -96,7 +97,7 @@ def opened(
     )  # fmt: skip
     if single:  # what the owner's check would have seen
         tables = {"rows": replace(db.policy.tables["rows"], unique=True)}
-        db.policy = replace(db.policy, tables=tables, enforced=frozenset({"rows"}))
+        db.policy = replace(db.policy, tables=tables, enforced=frozenset({"rows"}), seen={"rows": NO_FILES})
     return db
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hubbub.audit.subject import Subject
 from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
@@ -42,6 +43,7 @@ def _hospital(*, joined: int = 1000, **budget: Any) -> Policy:
         tables={table.name: table for table in tables},
         limits=Limits(max_groups=2, max_rows=3, max_unit_rows=joined, buy=False),
         enforced=frozenset({"people"}),
+        seen={"people": NO_FILES},
     )
 
 

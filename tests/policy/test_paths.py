@@ -20,6 +20,7 @@ from hubbub.policy.fingerprint import canonical
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.paths import MOST_STEPS, Step, followed, through
 from hubbub.policy.read import parse_policy
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Column, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 
@@ -168,7 +169,7 @@ def test_a_table_with_one_row_a_unit_is_a_key_of_its_own() -> None:
     facts: dict[str, Any] = {"account": "a", "budget": Budget(epsilon=Fraction(1))}
     tables = {"people": people, "seen": seen}
     assert not Policy(**facts, tables=tables).has_key("people", "who")
-    policy = Policy(**facts, tables=tables, enforced=frozenset({"people"}))
+    policy = Policy(**facts, tables=tables, enforced=frozenset({"people"}), seen={"people": NO_FILES})
     assert policy.has_key("people", "who")
     assert not policy.has_key("people", "x")
     for wrong in (("people", "x"), ("nobody", "who")):

@@ -8,7 +8,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from hubbub.policy.stamps import GRAIN_NS, Stamp, stamp_files, stamp_of
+from hubbub.policy import stamps
+from hubbub.policy.stamps import GRAIN_NS, TICK_NS, Stamp, stamp_at_rest, stamp_files, stamp_of
 from hubbub.policy.tables import Source
 
 
@@ -91,11 +92,44 @@ def test_rows_in_a_write_ahead_log_change_the_stamp_of_a_database(tmp_path: Path
         assert stamp_of(source) != before
 
 
-def test_only_what_rested_for_a_tick_of_the_coarsest_clock_is_settled(file: Path) -> None:
-    stamp, changed = stamp_of(_csv(file)), os.stat(file).st_ctime_ns
+@pytest.mark.parametrize(
+    ("changed", "grain"), [(7_000_000_001, TICK_NS), (7_000_000_000, GRAIN_NS), (7_010_000_000, GRAIN_NS)]
+)
+def test_only_what_rested_for_a_tick_of_its_clock_is_settled(changed: int, grain: int) -> None:
+    stamp = Stamp((("a", (1, 2, 3, 4, changed)),))
     assert not stamp.settled(changed)
-    assert not stamp.settled(changed + GRAIN_NS - 1)
-    assert stamp.settled(changed + GRAIN_NS)
+    assert not stamp.settled(changed + grain - 1)
+    assert stamp.settled(changed + grain)
+
+
+def test_files_at_rest_are_stamped_and_moving_ones_are_not(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp = stamp_at_rest(lambda: stamp_of(_csv(file)))
+    assert stamp is not None
+    assert stamp.settled(time.time_ns())
+    monkeypatch.setattr(stamps, "GRAIN_NS", 1)
+    ahead = Stamp((("a", (1, 2, 3, 4, 1 << 62)),))
+    assert stamp_at_rest(lambda: ahead) is None
+
+
+def test_a_stamp_holds_until_a_file_is_written_to_or_comes_or_goes(file: Path, tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    stamp = stamp_files([str(file), str(absent)])
+    assert stamp.holds()
+    absent.touch()
+    assert not stamp.holds()
+    absent.unlink()
+    assert stamp.holds()
+    file.write_text(file.read_text() + " ")
+    assert not stamp.holds()
+
+
+def test_two_stamps_that_disagree_never_hold(file: Path) -> None:
+    before = stamp_of(_csv(file))
+    file.write_text("more than before")
+    assert stamp_of(_csv(file)).holds()
+    assert not (before | stamp_of(_csv(file))).holds()
+    assert (stamp_of(_csv(file)) | stamp_of(_csv(file))).holds()
+    assert Stamp().holds()
 
 
 def test_a_file_from_the_future_is_not_settled(file: Path) -> None:
@@ -107,7 +141,7 @@ def test_one_file_that_moves_unsettles_all(file: Path, tmp_path: Path) -> None:
     other.write_text("id\n")
     late = os.stat(other).st_ctime_ns
     both = stamp_files([str(file), str(other), str(tmp_path / "absent")])
-    assert not both.settled(late + GRAIN_NS - 1)
+    assert not both.settled(late + TICK_NS - 1)
     assert both.settled(late + GRAIN_NS)
 
 

@@ -5,11 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table, Value
 from hubbub.privacy.budget import Budget
 from hubbub.query.expression import Expression
 from hubbub.query.ops import Relation
 from hubbub.query.question import Question
+from hubbub.query.scope import Fanout
 from hubbub.query.sql import question
 
 STAYS = (
@@ -77,8 +79,8 @@ class Catalogue:
             **(values or {}),
         }
 
-    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> int:
-        return self._fanout.get(getattr(relation, "table", ""), 1)
+    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> Fanout:
+        return Fanout(most=self._fanout.get(getattr(relation, "table", ""), 1), held=Stamp())
 
     def values(self, table: str, column: str) -> tuple[Value, ...]:
         return self._values.get((table, column), ("x", "y"))

@@ -13,6 +13,7 @@ from bench import trade
 from bench.asked import Asked, Cells, differences, noiseless
 from hubbub.errors import QueryError
 from hubbub.ledger import Ledger, Marks
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, Source
 from hubbub.privacy.budget import Budget
 from hubbub.session import Database
@@ -52,6 +53,7 @@ class World:
             limits=limits,
             version=str(next(inside._VERSIONS)),
             enforced=frozenset({"customer"}),
+            seen={"customer": NO_FILES},
         )
         return Database(policy, ledger=self.ledger, engine=self.engine)
 

@@ -12,6 +12,7 @@ import hubbub as hb
 from hubbub.errors import PolicyError
 from hubbub.ledger import Marks
 from hubbub.policy.paths import Step
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Policy
 from hubbub.query.ops import Scan
 from hubbub.query.plan import one_row_a_unit
@@ -25,7 +26,11 @@ def seen(*columns: str, declared: tuple[str, ...] = ()) -> Policy:
     stays = TABLES["stays"]
     told = [replace(one, unique=one.name in (*columns, *declared)) for one in stays.columns]
     keys = frozenset(("stays", column) for column in columns)
-    return policy(tables={**TABLES, "stays": replace(stays, columns=tuple(told))}, enforced_keys=keys)
+    return policy(
+        tables={**TABLES, "stays": replace(stays, columns=tuple(told))},
+        enforced_keys=keys,
+        seen=dict.fromkeys(TABLES, NO_FILES),
+    )
 
 
 def test_the_unit_alone_says_it_and_only_where_it_was_seen() -> None:

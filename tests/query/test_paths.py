@@ -21,6 +21,7 @@ from hubbub.errors import HubbubError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.paths import through
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.query.ops import Cap, Relation, Scan, below
@@ -72,7 +73,9 @@ TABLES = {
 
 def policy(**changes: Any) -> Policy:
     facts: dict[str, Any] = {"account": "people", "budget": Budget(epsilon=Fraction(10**6)), "tables": TABLES}
-    return Policy(**(facts | {"limits": WIDE, "enforced_keys": KEYS} | changes))
+    return Policy(
+        **(facts | {"limits": WIDE, "enforced_keys": KEYS, "seen": dict.fromkeys(TABLES, NO_FILES)} | changes)
+    )
 
 
 class World:
@@ -355,6 +358,7 @@ def traded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         tables=tables,
         limits=Limits(max_groups=10_000, max_rows=900, max_unit_rows=900),
         enforced=frozenset({"customer"}),
+        seen={"customer": NO_FILES, "orders": NO_FILES},
         enforced_keys=frozenset({("orders", "o_orderkey")}),
     )
     yield Database(with_keys, ledger=ledger, engine=engine)

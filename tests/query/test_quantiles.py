@@ -13,6 +13,7 @@ from hubbub.errors import MissingBounds, NotAllowed, TooHeavy
 from hubbub.mechanisms import Exponential, Extreme, Gaussian, Geometric, Mechanism, PerGroup, Quantile, Quantiles
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
@@ -178,7 +179,7 @@ def test_replacing_a_unit_changes_twice_the_groups(text: str) -> None:
 
 def test_a_unit_with_one_row_is_in_one_group() -> None:
     stays = replace(TABLES["stays"], unique=True)
-    given = policy(tables=TABLES | {"stays": stays}, enforced=frozenset({"stays"}))
+    given = policy(tables=TABLES | {"stays": stays}, enforced=frozenset({"stays"}), seen={"stays": NO_FILES})
     found = planned("select ward, median(cost) from stays group by ward", given)
     (mechanism,) = found.mechanisms
     assert isinstance(mechanism, PerGroup)

@@ -8,6 +8,7 @@ import pytest
 
 from hubbub.errors import QueryError, TooHeavy
 from hubbub.policy.kinds import Type, integer, of
+from hubbub.policy.stamps import NO_FILES
 from hubbub.query.expression import Column, Expression, columns_of, literal
 from hubbub.query.facts import declared
 from hubbub.query.functions import call
@@ -265,7 +266,7 @@ RIGHT_SIDE = Scan(table="wards", columns=(("w.id", ID.kind),), unit=None)
 )
 def test_joins(sql: str, kind: JoinKind) -> None:
     found = read(f"select count(*) from {sql}").relation
-    assert found == JoinPublic(input=LEFT_SIDE, public=RIGHT_SIDE, kind=kind, keys=((WARD, ID),), most=1)
+    assert found == JoinPublic(input=LEFT_SIDE, public=RIGHT_SIDE, kind=kind, keys=((WARD, ID),), most=1, held=NO_FILES)
 
 
 def test_joins_with_using_and_more_conditions() -> None:

@@ -103,7 +103,8 @@ def _subjects(
 
     place = policy or POLICY
     with DuckDB() as engine:
-        declared = with_enforced(read_policy(place, describe=lambda source: schema_of(engine, source)), place)
+        read = read_policy(place, describe=lambda source: schema_of(engine, source))
+        declared = with_enforced(read, place, at_rest=engine.stamp_at_rest)
     price = epsilon or Fraction(1)
     if not lacks(declared, what):
         return [OfQuery(declared, what, epsilon=price, delta=delta)]

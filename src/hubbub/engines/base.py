@@ -7,6 +7,7 @@ from hubbub.engines.run import Run
 from hubbub.policy.tables import Source, Table
 from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Relation
+from hubbub.query.scope import Fanout
 
 
 class Engine(Protocol):
@@ -20,7 +21,7 @@ class Engine(Protocol):
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
 
-    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
+    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> Fanout:
         """How many rows of a public relation share one combination of keys, at most."""
 
     def values(

@@ -7,30 +7,36 @@ import itertools
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hubbub.attempt import Log
 from hubbub.engines import blocks as dealing
 from hubbub.engines import dense, histogram, keyed, relations, totals
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
+from hubbub.engines.held import held_by, read_held
 from hubbub.engines.pool import Pool
-from hubbub.engines.relations import Statement
+from hubbub.engines.relations import From, Statement
 from hubbub.engines.run import Begun, Run
 from hubbub.engines.sources import Origin, Sources
 from hubbub.engines.words import Sql
-from hubbub.errors import EngineError, HubbubError, ParameterError
+from hubbub.errors import DataChanged, EngineError, HubbubError, ParameterError
 from hubbub.policy import probe
 from hubbub.policy.kinds import Type
+from hubbub.policy.stamps import NO_FILES, Stamp, stamp_at_rest
 from hubbub.policy.tables import Column, Limits, Source, Table
 from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
+from hubbub.query.scope import Fanout
 from hubbub.query.totals import Totals
 
 _T = TypeVar("_T")
+_Op = TypeVar("_Op", Aggregate, Totals)
 
 _A_PLACE = 1024
 """A sixteenth of what a thread has, for groups of 64 bytes."""
@@ -38,6 +44,14 @@ _LEAST_BITS, _MOST_BITS = 12, 24
 _MOST_APART = 1 << 29
 """The widest range of whole numbers that has a bit for each: 64 MiB a thread."""
 _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading(Generic[_T]):
+    """What reads for one operation, and what begins it before it is paid for."""
+
+    read: Callable[..., _T]
+    begin: Callable[[], Begun | None]
 
 
 class DuckDB:
@@ -74,60 +88,68 @@ class DuckDB:
     def prepare(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Run:
         """Everything but the reading. What would go wrong for public reasons, like sums that cannot be held, is raised
         here, before anything is paid; calling what is returned reads the data."""
-        origins = self._origins(aggregate.input, tables)
-        statement = lowered(aggregate, tables, _clauses(origins))
         cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
 
-        def read(begun: Begun | None) -> Counted:
-            rows = self._ask(statement, origins.values()) if begun is None else self._answer(begun)
-            try:
-                if keyed.is_private(aggregate):
-                    return keyed.counted(aggregate, rows, _value)
-                return histogram.counted(aggregate, cells, rows)
-            except Exception as error:
-                self._tell(f"{type(error).__name__}: {error}")
-                raise EngineError from None
+        def counted(op: Aggregate, rows: list[list[Any]]) -> Counted:
+            if keyed.is_private(op):
+                return keyed.counted(op, rows, _value)
+            return histogram.counted(op, cells, rows)
 
-        return Run(read, begin=lambda: self._begin(statement, origins.values()), drop=self._drop)
+        reading = self._reading(aggregate, tables, lowered, counted)
+        return Run(reading.read, begin=reading.begin, drop=self._drop)
 
     def cells(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], dense.Array]:
         """The same for one tally of very many groups: an array of the exact numbers."""
-        return self._tallied(aggregate, tables, dense.filled)
+        return self._reading(aggregate, tables, dense.statement, dense.filled).read
 
     def combinations(self, aggregate: Aggregate, *, tables: Mapping[str, Table]) -> Callable[[], dense.Combinations]:
         """The same where there are more groups than anybody lists: the exact numbers of those that have rows."""
-        return self._tallied(aggregate, tables, dense.combined)
-
-    def _tallied(
-        self, aggregate: Aggregate, tables: Mapping[str, Table], read: Callable[[Aggregate, list[list[Any]]], _T]
-    ) -> Callable[[], _T]:
-        origins = self._origins(aggregate.input, tables)
-        statement = dense.statement(aggregate, tables, _clauses(origins))
-
-        def run() -> _T:
-            rows = self._ask(statement, origins.values())
-            try:
-                return read(aggregate, rows)
-            except Exception as error:
-                self._tell(f"{type(error).__name__}: {error}")
-                raise EngineError from None
-
-        return run
+        return self._reading(aggregate, tables, dense.statement, dense.combined).read
 
     def totals(self, op: Totals, *, tables: Mapping[str, Table]) -> Callable[[], list[dense.Array]]:
         """What adds up whole numbers of rows when it is called: exact totals, which belong into Secrets."""
+        return self._reading(op, tables, totals.statement, totals.read).read
+
+    def _reading(
+        self,
+        op: _Op,
+        tables: Mapping[str, Table],
+        lower: Callable[[_Op, Mapping[str, Table], From], Statement],
+        decode: Callable[[_Op, list[list[Any]]], _T],
+    ) -> "_Reading[_T]":
+        """Make what reads for one operation: the short way while its facts hold, else the way that needs none."""
         origins = self._origins(op.input, tables)
-        statement = totals.statement(op, tables, _clauses(origins))
+        statement, held = lower(op, tables, _clauses(origins)), held_by(op.input)
 
-        def run() -> list[dense.Array]:
-            rows = self._ask(statement, origins.values())
+        def bounded() -> _T:
+            unsure = replace(op, single=False)
+            longer = self._safely(lambda: lower(unsure, tables, _clauses(origins)))
+            rows = self._ask(longer, origins.values())
+            return self._safely(lambda: decode(unsure, rows))
+
+        def read(begun: Begun | None = None) -> _T:
+            ready = [] if begun is None else [begun]
+
+            def brief() -> _T:
+                rows = self._answer(ready.pop()) if ready else self._ask(statement, origins.values())
+                return self._safely(lambda: decode(op, rows))
+
             try:
-                return totals.read(op, rows)
-            except Exception as error:
-                self._tell(f"{type(error).__name__}: {error}")
-                raise EngineError from None
+                longer = bounded if op.single else None
+                return read_held(held, files=lambda: _stamp(origins.values()), short=brief, long=longer)
+            finally:
+                for unused in ready:
+                    self._drop(unused)
 
-        return run
+        return _Reading(read, lambda: self._begin(statement, origins.values()))
+
+    def _safely(self, work: Callable[[], _T]) -> _T:
+        """Whatever goes wrong is one error, and its cause is logged."""
+        try:
+            return work()
+        except Exception as error:
+            self._tell(f"{type(error).__name__}: {error}")
+        raise EngineError
 
     def blocks(
         self,
@@ -138,9 +160,14 @@ class DuckDB:
         blocks: int,
     ) -> Callable[[], list[Rows]]:
         """What reads the rows, dealt out to blocks by their units, when it is called."""
-        origins = self._origins(relation, tables)
+        origins, held = self._origins(relation, tables), held_by(relation)
         statement = dealing.statement(relation, columns, tables, _clauses(origins), blocks=blocks)
-        return lambda: dealing.dealt(columns, self._ask(statement, origins.values()), blocks=blocks)
+
+        def deal() -> list[Rows]:
+            rows = self._ask(statement, origins.values())
+            return self._safely(lambda: dealing.dealt(columns, rows, blocks=blocks))
+
+        return lambda: read_held(held, files=lambda: _stamp(origins.values()), short=deal)
 
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
@@ -168,12 +195,23 @@ class DuckDB:
                 return 0
         return int(ask(probe.repeated(table, column))[1])
 
-    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> int:
+    def stamp(self, relation: Relation, *, tables: Mapping[str, Table]) -> Stamp:
+        """The state of the files that a relation is read from."""
+        return _stamp(self._origins(relation, tables).values())
+
+    def stamp_at_rest(self, table: Table) -> Stamp | None:
+        """The state of the files of a table that nobody is writing to; None where somebody is."""
+        origin = self._origin(table.source, [one.name for one in table.columns])
+        return stamp_at_rest(lambda: origin.stamp)
+
+    def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> Fanout:
         """How many rows of a public relation share one combination of keys, at most."""
         origins = self._origins(relation, tables)
         statement = relations.fanout(relation, keys, tables, _clauses(origins))
+        before, now = _stamp(origins.values()), time.time_ns()
         ((most,),) = self._ask_public(statement, origins.values())
-        return int(most)
+        at_rest = before.settled(now) and before.holds()
+        return Fanout(most=int(most), held=before if at_rest else None)
 
     def values(
         self, relation: Relation, expression: Expression, *, tables: Mapping[str, Table], most: int
@@ -227,12 +265,17 @@ class DuckDB:
     def _answer(self, begun: Begun) -> list[list[Any]]:
         try:
             answer = self._pool.ask(begun.request, seconds=self.limits.seconds, begun=begun.standby)
-            if "error" not in answer:
+            if "rows" in answer:
                 rows: list[list[Any]] = answer["rows"]
                 return rows
-            problem = str(answer["error"])
+            busy, problem = bool(answer.get("busy")), str(answer.get("error"))
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
+            busy, problem = False, f"{type(error).__name__}: {error}"
+        if busy:
+            raise DataChanged(
+                "A database of the question is open for writing in another process. Ask again when it is closed: what "
+                "was paid is not paid again."
+            )
         self._tell(problem)
         raise EngineError from None
 
@@ -289,6 +332,13 @@ def size(amount: str) -> int:
 def drawn(statement: Statement) -> list[int]:
     """The secret numbers of one run of a statement."""
     return [secrets.randbits(64) for _ in range(statement.secrets)]
+
+
+def _stamp(origins: Iterable[Origin]) -> Stamp:
+    stamp = NO_FILES
+    for origin in origins:
+        stamp |= origin.stamp
+    return stamp
 
 
 def _clauses(origins: Mapping[str, Origin]) -> dict[str, Sql]:

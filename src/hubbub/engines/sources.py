@@ -17,6 +17,7 @@ from typing import Any
 
 from hubbub.engines.words import FALSE, TRUE, Sql, name, reader, text
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
+from hubbub.policy.stamps import Stamp, database_files, stamp_files
 from hubbub.policy.tables import Source
 
 TABLES = "a path, or a table of pandas, polars or pyarrow"
@@ -31,6 +32,12 @@ class Origin:
     paths: tuple[str, ...] = ()
     databases: Mapping[str, str] | None = None
     """Names in the statement → files."""
+
+    @property
+    def stamp(self) -> Stamp:
+        """The state of the files that are read, the logs of databases among them."""
+        files = [file for path in (self.databases or {}).values() for file in database_files(path)]
+        return stamp_files([*self.paths, *files])
 
 
 class Sources:

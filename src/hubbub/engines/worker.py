@@ -26,7 +26,13 @@ _MANY = 1000
 """Public keys beyond which the engine is faster with a table of them than with a list in the statement."""
 GO = "go"
 """What a process waits for before it reads anything."""
+_LOCKED = "Could not set lock on file"
+"""What the engine says where another process has a database open for writing, before it reads anything of it."""
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+
+
+class Busy(Exception):
+    """A database is open for writing elsewhere: that depends on a lock alone, and no row has been read."""
 
 
 def send(channel: socket.socket, message: Any) -> None:
@@ -152,6 +158,8 @@ def serve(channel: socket.socket) -> None:
         if problem is not None:
             raise problem
         answer: dict[str, Any] = {"rows": ahead.rows()}
+    except Busy:
+        answer = {"busy": True}
     except BaseException as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     send(channel, answer)
@@ -253,7 +261,12 @@ def settle(connection: Any, limits: dict[str, Any]) -> None:
 def lock(connection: Any, request: dict[str, Any]) -> None:
     """Attaches what was declared, then shuts every other door. The order matters: the last line locks the rest."""
     for name, path in request["databases"].items():
-        connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
+        try:
+            connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
+        except Exception as problem:
+            if _LOCKED in str(problem):
+                raise Busy from None
+            raise
     paths = "[" + ", ".join(_text(path) for path in request["paths"]) + "]"
     _set(connection, ("allowed_paths", paths), ("enable_external_access", "false"), ("lock_configuration", "true"))
 

@@ -7,6 +7,7 @@ from typing import Any
 from hubbub.errors import PolicyError
 from hubbub.policy.build import Schema, single_table
 from hubbub.policy.paths import Step, own
+from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Column, Policy, Source, Table
 
 
@@ -49,11 +50,19 @@ def private(
     return Private(data=data, unit=unit, declared=declared)
 
 
-def with_keys_seen(policy: Policy, repeated: Callable[[Table, Column], int]) -> Policy:
-    """The policy once its data was looked at: what is declared unique of private tables is so. For the owner's side."""
+def with_keys_seen(
+    policy: Policy, repeated: Callable[[Table, Column], int], at_rest: Callable[[Table], Stamp | None]
+) -> Policy:
+    """Look at the data, and return the policy with what is declared unique of private tables and is so.
+
+    That holds for files in the state that ``at_rest`` stamps, which must be the same before and after. For the owner's
+    side.
+    """
     own_tables = [table for table in policy.tables.values() if table.unit is not None]
     wanted = {(step.table, step.key) for table in own_tables for step in table.path}
     wanted |= {(table.name, column.name) for table in own_tables for column in table.columns if column.unique}
+    stamps = {name: at_rest(policy.tables[name]) for name in sorted({name for name, _ in wanted})}
+    seen = {name: stamp for name, stamp in stamps.items() if stamp is not None}
     for name, key in sorted(wanted):
         table = policy.tables[name]
         column = own(table, key)
@@ -64,4 +73,11 @@ def with_keys_seen(policy: Policy, repeated: Callable[[Table, Column], int]) -> 
                 "unique; a path to the unit cannot go by it, since a row could have two owners.",
                 name=f"unique of column {key}",
             )
-    return replace(policy, enforced_keys=frozenset(wanted))
+    moving = [name for name, _ in sorted(wanted) if name not in seen or not seen[name].holds()]
+    if moving:
+        raise PolicyError(
+            f"The files of table {moving[0]} are being written to, so nobody can say what is unique in them. Open it "
+            "when they are at rest.",
+            name=moving[0],
+        )
+    return replace(policy, enforced_keys=frozenset(wanted), seen={**policy.seen, **seen})

@@ -5,14 +5,21 @@ it in between. A stamp is never a hash of the content: it says nothing about row
 """
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hubbub.policy.tables import Source
+if TYPE_CHECKING:
+    from hubbub.policy.tables import Source
 
 GRAIN_NS = 2_000_000_000
 """The coarsest clock of a file system that is in use: FAT counts in steps of 2 seconds."""
+TICK_NS = 50_000_000
+"""Five ticks of the slowest clock (100 a second) by which Linux stamps files where times have nanoseconds."""
+_COARSE_NS = 10_000_000
+"""Times that are multiples of this come from a coarse clock: those of FAT, ext3 and HFS+ all are. One of a fine clock
+is by chance once in 10^7, and is waited for longer then."""
 LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """What DuckDB 2.0 appends to a database's path to name files whose rows it reads as part of the database."""
 
@@ -28,7 +35,7 @@ class Stamp:
         Claim: if the stamps before and after a read are equal, and the first was settled when it was taken, then the
             read saw one state of the files, and any other read between two equal stamps saw the same state.
         Proof: a write sets the change time of the inode, which no user can set, to the clock's present tick. A settled
-            stamp is older than the coarsest tick, so that a write after it has another time. A file that was put in
+            stamp is older than a tick of its clock, so that a write after it has another time. A file that was put in
             place of another has another inode, or a later change time if the number was used again.
         Needs: a clock that is not set back, shared with the file system up to GRAIN_NS; no writes through a memory map
             that was made before the stamp and is written back after it, whose time the kernel sets late.
@@ -39,7 +46,15 @@ class Stamp:
 
     def settled(self, now_ns: int) -> bool:
         """Return whether every file was at rest at ``now_ns``: a write after that would change the stamp."""
-        return all(mark is None or mark[4] <= now_ns - GRAIN_NS for _, mark in self.files)
+        return all(mark is None or mark[4] <= now_ns - _grain(mark) for _, mark in self.files)
+
+    def holds(self) -> bool:
+        """Return whether the files are still as they were."""
+        return stamp_files(path for path, _ in self.files) == self
+
+    def __or__(self, other: "Stamp") -> "Stamp":
+        """Return the stamp of both; where they disagree about a file, it never holds."""
+        return Stamp(tuple(dict.fromkeys((*self.files, *other.files))))
 
     def as_json(self) -> list[list[Any]]:
         """Return what a record keeps; ``Stamp.of_json`` reads it again."""
@@ -54,13 +69,36 @@ class Stamp:
             raise ValueError("This is no stamp.") from problem
 
 
-def stamp_of(source: Source) -> Stamp:
+NO_FILES = Stamp()
+"""The stamp of what is in no file, which always holds."""
+
+
+def stamp_of(source: "Source") -> Stamp:
     """Stamp the files of a source, with the logs that a DuckDB file is read with; a frame has none."""
-    paths = list(source.paths)
     if source.format == "duckdb":
-        places = dict.fromkeys(place for path in paths for place in (path, os.path.realpath(path)))
-        paths += [place + log for place in places for log in LOGS]  # the engine looks beside the real file
-    return stamp_files(paths)
+        return stamp_files(file for path in source.paths for file in database_files(path))
+    return stamp_files(source.paths)
+
+
+def database_files(path: str) -> tuple[str, ...]:
+    """List the files that a DuckDB database is read from: itself and its logs, which lie beside the real file."""
+    places = dict.fromkeys((path, os.path.realpath(path)))
+    return (path, *(place + log for place in places for log in LOGS))
+
+
+def stamp_at_rest(take: Callable[[], Stamp]) -> Stamp | None:
+    """Stamp files that nobody writes to, waiting for a tick of their clock where they were just written; else None."""
+    deadline = time.monotonic_ns() + 2 * GRAIN_NS
+    while not (stamp := take()).settled(time.time_ns()):
+        if time.monotonic_ns() > deadline:
+            return None
+        time.sleep(TICK_NS / 1e9)
+    return stamp
+
+
+def _grain(mark: Mark) -> int:
+    """Return how long a write may leave no trace, by the clock that the time of the last change was read from."""
+    return GRAIN_NS if mark[4] % _COARSE_NS == 0 else TICK_NS
 
 
 def stamp_files(paths: Iterable[str]) -> Stamp:

@@ -7,7 +7,7 @@ the unit, and what is called public, are the owner's word.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from hubbub.policy.fingerprint import fingerprint
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import INT128, Kind, Type
 from hubbub.policy.paths import UNKNOWN, Step, checked_step, followed, is_key
+from hubbub.policy.stamps import NO_FILES, Stamp
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 
@@ -235,6 +236,8 @@ class Policy:
     """Tables of which the owner's check has seen, for this version of the data, that a unit has at most one row."""
     enforced_keys: frozenset[tuple[str, str]] = frozenset()
     """Tables, each with a column of which the check has seen that no two rows share a value."""
+    seen: Mapping[str, Stamp] = field(default_factory=dict, repr=False)
+    """For which files that was seen, table by table: it is believed while these are what is read, and no longer."""
 
     def __post_init__(self) -> None:
         declared.name("account", self.account)
@@ -255,11 +258,33 @@ class Policy:
             raise ParameterError("enforced", "names of tables that are declared unique", sorted(self.enforced))
         if not all(name in self.tables and is_key(self.tables[name], key) for name, key in self.enforced_keys):
             raise ParameterError("enforced_keys", "columns that are declared unique", sorted(self.enforced_keys))
+        if not self.enforced | {name for name, _ in self.enforced_keys} <= set(self.seen):
+            raise ParameterError("seen", "a stamp of each table of which something was enforced", sorted(self.seen))
 
     def has_key(self, table: str, column: str) -> bool:
         """Whether the check has seen that no two rows of a table share a value of a column."""
         alone_a_unit = table in self.enforced and self.tables[table].unit == column and not self.tables[table].path
         return (table, column) in self.enforced_keys or alone_a_unit
+
+    def held(self, table: str) -> Stamp:
+        """Return the files on which facts about a table rest: its own, and those of the tables on its path."""
+        stamp = NO_FILES
+        for name in (table, *(step.table for step in self.tables[table].path)):
+            stamp |= self.seen.get(name, NO_FILES)
+        return stamp
+
+    def without_stale_facts(self) -> "Policy":
+        """Return the policy without facts about files that were written to since they were seen to hold."""
+        stale = {name for name, stamp in self.seen.items() if not stamp.holds()}
+        if not stale:
+            return self
+        rests = {name for name in self.tables if stale & {name, *(step.table for step in self.tables[name].path)}}
+        return replace(
+            self,
+            enforced=self.enforced - rests,
+            enforced_keys=frozenset(key for key in self.enforced_keys if key[0] not in stale),
+            seen={name: stamp for name, stamp in self.seen.items() if name not in stale},
+        )
 
     @property
     def fingerprint(self) -> str:

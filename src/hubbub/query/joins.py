@@ -178,9 +178,9 @@ class Joiner:
     def _with_public(self, rows: Relation, public: Relation, keep: bool, keys: list[Pair]) -> Relation:
         wanted = [right for _, right in keys]
         narrow = pruned(public, frozenset[str]().union(*(columns_of(one) for one in wanted)))
-        most = self._catalogue.fanout(narrow, wanted)
+        fanout = self._catalogue.fanout(narrow, wanted)
         kind = JoinKind.LEFT if keep else JoinKind.INNER
-        join = JoinPublic(input=rows, public=public, kind=kind, keys=tuple(keys), most=most)
+        join = JoinPublic(input=rows, public=public, kind=kind, keys=tuple(keys), most=fanout.most, held=fanout.held)
         return within_fanout(join, self._catalogue.policy)
 
     def _on(self, node: exp.Join, left: Sequence[Source], right: Source, conditions: Sequence[exp.Expr]) -> On:

@@ -22,6 +22,7 @@ from fractions import Fraction
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Kind, Type
 from hubbub.policy.paths import Step
+from hubbub.policy.stamps import NO_FILES, Stamp
 from hubbub.query.expression import Expression, Value
 
 
@@ -38,6 +39,8 @@ class Scan:
     """The column that names the unit; None for a public table."""
     path: tuple[Step, ...] = ()
     """The steps to the table that has this column, if it is another one; rows that find no unit are dropped too."""
+    held: Stamp = NO_FILES
+    """The files for which the owner's check has seen what is declared unique here, and of the tables on the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class JoinPublic:
     """Pairs that must be equal: over the left columns, over the right ones."""
     most: int
     """How many matches a row can have at most: known, since the right side is public."""
+    held: Stamp | None = None
+    """The files for which that was counted; None where they were being written to, and it may not be relied on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

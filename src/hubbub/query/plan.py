@@ -248,14 +248,18 @@ def _selected(
 
 
 def one_row_a_unit(relation: Relation, policy: Policy) -> bool:
-    """Whether no unit can have two rows: the owner's check saw one in the table, and no join makes it more."""
+    """Return whether no unit can have two rows: the owner's check saw one in the table, and no join makes it more.
+
+    Both hold for the files that were looked at. The engine sees to it that these are the ones that it reads, and bounds
+    what a unit adds where they are not (``engines.held``).
+    """
     match relation:
         case Scan(table=table, unit=unit, path=path):
             return table in policy.enforced or (unit is not None and not path and policy.has_key(table, unit))
         case Filter(input=below) | Project(input=below):
             return one_row_a_unit(below, policy)
-        case JoinPublic(input=below, most=most):
-            return most <= 1 and one_row_a_unit(below, policy)
+        case JoinPublic(input=below, most=most, held=held):
+            return most <= 1 and held is not None and one_row_a_unit(below, policy)
         case Match(input=below) | Window(input=below):
             return one_row_a_unit(below, policy)
         case Cap(input=below, most=most):

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, UnknownName
 from hubbub.policy.kinds import Kind
+from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Policy, Table, Value
 from hubbub.query.expression import Call, Column, Expression
 from hubbub.query.facts import ColumnFacts, declared, leads_of, made, missing_too
@@ -20,11 +21,20 @@ class Catalogue(Protocol):
 
     policy: Policy
 
-    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> int:
+    def fanout(self, relation: Relation, keys: Sequence[Expression]) -> "Fanout":
         """How many rows of a public relation can share one combination of keys, at most."""
 
     def values(self, table: str, column: str) -> tuple[Value, ...]:
         """The values in a public table's column, sorted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fanout:
+    """How many rows of a public relation share one combination of keys, and of which files that is true."""
+
+    most: int
+    held: Stamp | None = None
+    """None where the files were being written to: then it says how much work there is, and nothing may rest on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
         columns=tuple((one.column.name, one.column.kind) for one in columns),
         unit=table.unit,
         path=table.path,
+        held=catalogue.policy.held(table.name),
     )
     unit = None if table.unit is None else table.column(table.unit)
     return Source(alias, scan, columns, None if unit is None else unit.kind)

@@ -17,7 +17,6 @@ from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import HubbubError, NotAllowed
 from hubbub.parameters import Real, positive
-from hubbub.policy.beside import with_keys_seen
 from hubbub.policy.tables import Policy
 from hubbub.privacy.sensitivity import Norm
 from hubbub.query.lacking import lacking
@@ -27,7 +26,7 @@ from hubbub.testing.inside import FIXED, World, fixed_key
 from hubbub.testing.neighbours import OfTables
 from hubbub.testing.printed import tables_of
 from hubbub.testing.queries import literals
-from hubbub.testing.tables import Data, Schema
+from hubbub.testing.tables import Data, Schema, with_declared_keys
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +42,7 @@ class OfLook(OfTables):
     """One look of those that a question under a policy needs first."""
 
     def __init__(self, policy: Policy, text: str, *, epsilon: Real, place: int = 0) -> None:
-        held = with_keys_seen(policy, lambda table, column: 0)
+        held = with_declared_keys(policy)
         self._schema = Schema(policy=held, hints=literals(text))
         self._world = World(held)
         self._world.put(self._schema.public)

@@ -23,7 +23,6 @@ from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import EngineError, HubbubError, NotAllowed
 from hubbub.ledger import Ask
 from hubbub.parameters import Real, positive
-from hubbub.policy.beside import with_keys_seen
 from hubbub.policy.tables import Policy
 from hubbub.privacy.event import ComposedEvent, Event, RepeatedEvent
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Spent
@@ -36,7 +35,7 @@ from hubbub.testing.inside import FIXED, Seen, World, ask, counted_by, faults
 from hubbub.testing.looked import Looked
 from hubbub.testing.neighbours import OfTables
 from hubbub.testing.printed import printed
-from hubbub.testing.tables import Data, Schema
+from hubbub.testing.tables import Data, Schema, with_declared_keys
 
 _KEYS = (FIXED, *((place * 0x9E3779B97F4A7C15 + 0x1234567) % (1 << 64) for place in range(1, 6)))
 """Secrets that choose the groups of units: the same on both sides, since the claim holds for each of them. Under the
@@ -74,7 +73,7 @@ class OfQuery(OfTables):
         self._text = text
         self._epsilon = None if epsilon is None else positive("epsilon", epsilon)
         self._delta = None if delta is None else Fraction(delta)
-        held = with_keys_seen(policy, lambda table, column: 0)
+        held = with_declared_keys(policy)
         self._schema = Schema(policy=held, hints=literals(text))
         self._world = World(held)
         self._world.put(self._schema.public)

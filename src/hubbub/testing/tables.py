@@ -8,14 +8,16 @@ replaced, its rows are others.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.subject import Pair
+from hubbub.policy.beside import with_keys_seen
 from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Column, Policy, Table, Value
 from hubbub.privacy.neighbors import Neighbors
 
@@ -339,6 +341,12 @@ class Schema:
 
 Filling = Callable[[Column, int], Any]
 """The value of a column in a row."""
+
+
+def with_declared_keys(policy: Policy) -> Policy:
+    """Return the policy with everything that it declares unique believed: made-up tables keep to it, in no file."""
+    unmoved = replace(policy, seen=dict.fromkeys(policy.seen, NO_FILES))
+    return with_keys_seen(unmoved, lambda table, column: 0, lambda table: NO_FILES)
 
 
 def usual(column: Column, hints: Sequence[Value] = ()) -> list[Value]:

@@ -1,0 +1,261 @@
+"""Facts hold for the bytes that are read: files that are written to under an open session, and while they are read.
+
+At ε = 1000 and more noise is below 1 with probability above 1 − 1e-6 (P(|noise| ≥ 1) = 2·exp(−ε)/(1 + exp(−ε))), so
+that an answer shows the exact number that was measured.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import hubbub as hb
+from hubbub.cli.app import app
+from hubbub.engines import held
+from hubbub.errors import DataChanged, EngineError, NotOwned
+from hubbub.ledger import Marks
+from hubbub.policy.tables import Limits
+
+PEOPLE, ROWS = 600, 500
+POLICY = """
+[budget]
+account = "people"
+epsilon = 1000000
+[limits]
+max_groups = 1
+[tables.people]
+path = "{path}"
+unit = "id"
+unique = true
+[tables.places]
+path = "places.parquet"
+public = true
+"""
+ONE_EACH = f"SELECT i AS id, 7 AS place FROM range({PEOPLE}) AS t(i)"
+MANY = f"{ONE_EACH} UNION ALL SELECT 0 AS id, 7 AS place FROM range({ROWS}) AS t(i)"
+ONE_PLACE = "SELECT 7 AS place"
+SAME_PLACES = f"SELECT 7 AS place FROM range({ROWS}) AS t(i)"
+COUNT = "SELECT count(*) AS n FROM people"
+JOINED = "SELECT count(*) AS n FROM people JOIN places ON people.place = places.place"
+
+
+def write(path: Path, select: str) -> None:
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(f"CREATE OR REPLACE TABLE people AS {select}")
+    else:
+        options = " (FORMAT csv, HEADER)" if path.suffix == ".csv" else ""
+        duckdb.connect().execute(f"COPY ({select}) TO '{path}'{options}")
+
+
+def write_log(path: Path) -> None:
+    """Rows of one person in the write-ahead log alone: the database's own file stays as it is."""
+    script = (
+        "import duckdb, os, sys; c = duckdb.connect(sys.argv[1]); "
+        "c.execute(\"PRAGMA disable_checkpoint_on_shutdown; SET wal_autocheckpoint = '1TB'\"); "
+        f"c.execute('INSERT INTO people SELECT 0, 7 FROM range({ROWS})'); c.close()"
+    )
+    before = path.stat()
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    assert path.with_name(path.name + ".wal").stat().st_size > 0
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.fixture(params=["parquet", "duckdb"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    made = tmp_path / f"people.{request.param}"
+    write(made, ONE_EACH)
+    write(tmp_path / "places.parquet", ONE_PLACE)
+    (tmp_path / "hubbub.toml").write_text(POLICY.format(path=made.name))
+    return made
+
+
+@pytest.fixture
+def db(path: Path) -> Iterator[hb.Database]:
+    folder = path.parent
+    assert CliRunner().invoke(app, ["check", "--policy", str(folder / "hubbub.toml")]).exit_code == 0
+    with hb.open(folder / "hubbub.toml", ledger=folder / "ledger", marks=Marks(folder / "marks")) as made:
+        made.ledger.grant("people", "ann", limit=hb.Budget(epsilon=Fraction(10**6)))
+        made.principal = "ann"
+        yield made
+
+
+def before_reading(db: hb.Database, monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], Any]) -> list[str]:
+    """Do something between the charge and the read, once for each read."""
+    waiting, statements = list(acts), list[str]()
+    answer = type(db._engine)._answer
+
+    def acting(engine: Any, begun: Any) -> Any:
+        statements.append(begun.request["statement"])
+        if waiting:
+            waiting.pop(0)()
+        return answer(engine, begun)
+
+    monkeypatch.setattr(type(db._engine), "_answer", acting)
+    return statements
+
+
+def counted(db: hb.Database, text: str = COUNT) -> int:
+    return int(db.sql(text, epsilon=1000).to_dicts()[0]["n"])
+
+
+def failures(db: hb.Database) -> int:
+    return sum(one.many for one in db.ledger.failures())
+
+
+def test_what_was_checked_is_used_while_it_holds(db: hb.Database) -> None:
+    assert db.plan(COUNT, epsilon=1).aggregate.single
+    assert counted(db) == PEOPLE
+    assert db.plan(JOINED, epsilon=1).aggregate.single
+    assert counted(db, JOINED) == PEOPLE
+
+
+def test_files_written_under_an_open_session_are_bounded(db: hb.Database, path: Path) -> None:
+    """One person had 501 rows at the noise of one."""
+    write(path, MANY)
+    with pytest.raises(hb.HubbubError, match="max_rows"):
+        db.plan(COUNT, epsilon=1)
+    db.policy = replace(db.policy, limits=Limits(max_groups=1, max_rows=1))
+    assert not db.plan(COUNT, epsilon=1).aggregate.single
+    assert counted(db) == PEOPLE
+
+
+def test_files_written_between_the_plan_and_the_read_are_bounded(
+    db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = before_reading(db, monkeypatch, lambda: write(path, MANY))
+    assert counted(db) == PEOPLE
+    assert len(statements) == 2, "what was read first is thrown away unseen"
+    assert failures(db) == 0
+
+
+def test_a_public_table_written_between_the_plan_and_the_read_is_bounded(
+    db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a place was listed 500 times, everybody was counted so often."""
+    assert db.plan(JOINED, epsilon=1).aggregate.single
+    before_reading(db, monkeypatch, lambda: write(path.with_name("places.parquet"), SAME_PLACES))
+    assert counted(db, JOINED) == PEOPLE
+
+
+@pytest.mark.parametrize("path", ["duckdb"], indirect=True)
+def test_rows_in_a_write_ahead_log_are_bounded(db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert counted(db) == PEOPLE
+    before_reading(db, monkeypatch, lambda: write_log(path))
+    assert counted(db, COUNT + " WHERE place = 7") == PEOPLE
+    folder = path.parent
+    with (
+        pytest.raises(hb.HubbubError, match="max_rows"),
+        hb.open(folder / "hubbub.toml", ledger=folder / "ledger", marks=Marks(folder / "marks")) as again,
+    ):
+        again.plan(COUNT, epsilon=1)
+
+
+def test_a_file_that_is_touched_and_put_back_is_not_believed(
+    db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Size, time and content of another state under the old name: the inode and its change time tell."""
+
+    kept, times = path.read_bytes(), path.stat()
+    other = path.with_name("other" + path.suffix)
+    write(other, MANY)
+
+    def swap() -> None:
+        os.replace(other, path)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    before_reading(db, monkeypatch, swap)
+    assert counted(db) == PEOPLE
+    path.write_bytes(kept)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(hb.HubbubError, match="max_rows"):
+        db.plan(COUNT, epsilon=1)
+
+
+def test_an_owner_who_appends_freezes_nobody(db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that fails while the file is written is done again, uncounted; one that fails at rest is counted."""
+    whole = path.read_bytes()
+    before_reading(db, monkeypatch, lambda: path.write_bytes(b"half"), lambda: path.write_bytes(whole))
+    assert counted(db) == PEOPLE
+    assert failures(db) == 0
+    path.write_bytes(b"half")
+    monkeypatch.setattr(held, "READS", 2)
+    db.policy = replace(db.policy, limits=Limits(max_groups=1, max_rows=1))
+    with pytest.raises(EngineError):
+        counted(db, COUNT + " WHERE place > 6")
+    assert failures(db) == 1
+
+
+@pytest.mark.parametrize("path", ["duckdb"], indirect=True)
+def test_a_database_that_is_open_for_writing_elsewhere_is_no_failure(
+    db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"open\n"
+        with pytest.raises(DataChanged, match="open for writing"):
+            counted(db)
+        writer.communicate()
+    assert failures(db) == 0
+    charges = db.ledger.statement("people").spent.charges
+    assert counted(db) == PEOPLE
+    assert db.ledger.statement("people").spent.charges == charges, "what was paid is not paid again"
+
+
+class TestPaths:
+    """Whose a row is rests on keys that are unique: no statement can do without that."""
+
+    @pytest.fixture
+    def shop(self, tmp_path: Path) -> Iterator[hb.Database]:
+        write(tmp_path / "items.parquet", "SELECT i AS item, i % 50 AS order_id FROM range(500) AS t(i)")
+        self.orders = tmp_path / "orders.parquet"
+        write(self.orders, "SELECT i AS order_id, i % 20 AS cust FROM range(50) AS t(i)")
+        with hb.open(
+            tmp_path / "orders.parquet",
+            unit="cust",
+            unique=["order_id"],
+            tables={"items": hb.private(tmp_path / "items.parquet", unit=hb.through("order_id", to="orders"))},
+            budget=hb.Budget(epsilon=Fraction(10**6)),
+            max_groups=1,
+            max_rows=10,
+            ledger=tmp_path / "ledger",
+            marks=Marks(tmp_path / "marks"),
+        ) as made:
+            made.ledger.grant("people", "ann", limit=hb.Budget(epsilon=Fraction(10**6)))
+            made.principal = "ann"
+            yield made
+
+    def test_keys_that_were_seen_no_longer_hold_once_their_file_is_written(self, shop: hb.Database) -> None:
+        text = "SELECT count(*) AS n FROM items"
+        assert counted(shop, text) == 200
+        write(self.orders, "SELECT 7 AS order_id, i % 20 AS cust FROM range(50) AS t(i)")
+        with pytest.raises(NotOwned, match="hubbub check"):
+            shop.plan(text, epsilon=1)
+
+    def test_keys_written_between_the_plan_and_the_read_end_the_question(
+        self, shop: hb.Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        twice = "SELECT 7 AS order_id, i % 20 AS cust FROM range(50) AS t(i)"
+        before_reading(shop, monkeypatch, lambda: write(self.orders, twice))
+        with pytest.raises(DataChanged, match="nobody knows whose rows"):
+            counted(shop, "SELECT count(*) AS n FROM items")
+        assert failures(shop) == 0
+
+    def test_the_rows_of_the_other_table_may_be_written(self, shop: hb.Database, tmp_path: Path) -> None:
+        write(tmp_path / "items.parquet", "SELECT i AS item, i % 50 AS order_id FROM range(100) AS t(i)")
+        assert counted(shop, "SELECT count(*) AS n FROM items") == 100
+
+
+def test_facts_without_the_files_they_were_seen_of_are_refused(db: hb.Database) -> None:
+    with pytest.raises(hb.HubbubError, match="a stamp of each table"):
+        replace(db.policy, seen={})

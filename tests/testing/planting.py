@@ -180,23 +180,27 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     )
 
 
-def _told_first(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
+def _as_it_is(reply: Reply) -> Reply:
+    return reply
+
+
+def _told_first(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
     """The answer is on its way before it is stored, and stays there if it cannot be."""
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
-        return Reply(entry=ticket.entry, answer=ticket.answer)
+        return present(Reply(entry=ticket.entry, answer=ticket.answer))
     drawn = work(Meter(Prepaid(ticket, terms=ledger.statement(ask.account).budget.filter)))
     try:
-        return Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn))
+        return present(Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn)))
     except Exception:
-        return Reply(entry=ticket.entry, answer=drawn)
+        return present(Reply(entry=ticket.entry, answer=drawn))
 
 
-def _charged_last(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
+def _charged_last(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
     """The work is done before it is paid for."""
     drawn = work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))
     ticket = ledger.reserve(ask)
-    return Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn))
+    return present(Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn)))
 
 
 def _everywhere(fault: Any) -> Fault:
@@ -212,8 +216,8 @@ def _everywhere(fault: Any) -> Fault:
     return planted
 
 
-def _free(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
-    return Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))})))
+def _free(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
+    return present(Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))))
 
 
 def _nan_refused(value: Any, grid: Fraction) -> Any:

@@ -1,0 +1,90 @@
+"""Stamps of files: what the file system says about their content without reading it.
+
+Two equal stamps of a file, both taken from the file system while the file was at rest, mean that nobody has written to
+it in between. A stamp is never a hash of the content: it says nothing about rows.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.policy.tables import Source
+
+GRAIN_NS = 2_000_000_000
+"""The coarsest clock of a file system that is in use: FAT counts in steps of 2 seconds."""
+LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+"""What DuckDB 2.0 appends to a database's path to name files whose rows it reads as part of the database."""
+
+Mark = tuple[int, int, int, int, int]
+"""Device, inode, size, and the nanoseconds of the last change of the content and of the inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The marks of files under their paths; a file that is not there has none.
+
+    Privacy:
+        Claim: if the stamps before and after a read are equal, and the first was settled when it was taken, then the
+            read saw one state of the files, and any other read between two equal stamps saw the same state.
+        Proof: a write sets the change time of the inode, which no user can set, to the clock's present tick. A settled
+            stamp is older than the coarsest tick, so that a write after it has another time. A file that was put in
+            place of another has another inode, or a later change time if the number was used again.
+        Needs: a clock that is not set back, shared with the file system up to GRAIN_NS; no writes through a memory map
+            that was made before the stamp and is written back after it, whose time the kernel sets late.
+        Ref: the "racy git" problem (git's Documentation/technical/racy-git.txt); SOUNDNESS 36.
+    """
+
+    files: tuple[tuple[str, Mark | None], ...] = ()
+
+    def settled(self, now_ns: int) -> bool:
+        """Return whether every file was at rest at ``now_ns``: a write after that would change the stamp."""
+        return all(mark is None or mark[4] <= now_ns - GRAIN_NS for _, mark in self.files)
+
+    def as_json(self) -> list[list[Any]]:
+        """Return what a record keeps; ``Stamp.of_json`` reads it again."""
+        return [[path, None if mark is None else list(mark)] for path, mark in self.files]
+
+    @classmethod
+    def of_json(cls, kept: Any) -> "Stamp":
+        """Read what ``as_json`` gave; ValueError for anything else."""
+        try:
+            return cls(tuple((_text(path), None if mark is None else _mark(mark)) for path, mark in kept))
+        except (TypeError, ValueError) as problem:
+            raise ValueError("This is no stamp.") from problem
+
+
+def stamp_of(source: Source) -> Stamp:
+    """Stamp the files of a source, with the logs that a DuckDB file is read with; a frame has none."""
+    paths = list(source.paths)
+    if source.format == "duckdb":
+        places = dict.fromkeys(place for path in paths for place in (path, os.path.realpath(path)))
+        paths += [place + log for place in places for log in LOGS]  # the engine looks beside the real file
+    return stamp_files(paths)
+
+
+def stamp_files(paths: Iterable[str]) -> Stamp:
+    """Stamp files by their paths."""
+    return Stamp(tuple((path, _found(path)) for path in paths))
+
+
+def _found(path: str) -> Mark | None:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _text(path: Any) -> str:
+    if not isinstance(path, str):
+        raise TypeError
+    return path
+
+
+def _mark(kept: Any) -> Mark:
+    device, inode, size, changed, touched = kept
+    mark = device, inode, size, changed, touched
+    if any(type(number) is not int for number in mark):
+        raise TypeError
+    return mark

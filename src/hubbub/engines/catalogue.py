@@ -1,7 +1,7 @@
 """What a DuckDB file says of a table before any row is read: whether rows are stored in it, and which columns are.
 
-A view, or a generated column, is computed while it is read. It can look at other rows, count them in a sequence, draw at
-random, or fail because of one row after the question was paid for. Only what is stored is read.
+A view, or a generated column, is computed while it is read. It can look at other rows, count them in a sequence, draw
+at random, or fail because of one row after the question was paid for. Only what is stored is read.
 """
 
 from collections.abc import Sequence

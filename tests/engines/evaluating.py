@@ -12,8 +12,9 @@ from hubbub.engines import worker
 from hubbub.engines.aggregate import aggregate
 from hubbub.engines.lower import lower
 from hubbub.engines.relations import Statement
-from hubbub.engines.words import constant, engine_type, name
+from hubbub.engines.words import constant, name
 from hubbub.policy.kinds import Kind, Type, of
+from hubbub.policy.scanned import engine_type
 from hubbub.policy.tables import Column, Source, Table
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import Expression

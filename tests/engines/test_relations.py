@@ -16,6 +16,7 @@ from hubbub.engines.aggregate import FEW, rows_for_a_pair
 from hubbub.engines.words import name
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT128, Kind, integer
+from hubbub.policy.scanned import scan_value
 from hubbub.policy.tables import Column, Table
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import literal
@@ -290,7 +291,7 @@ def test_a_scan_makes_columns_safe() -> None:
         (TEXT, "SELECT unnest([1, 2]) AS v", ["1", "2"]),
     ]  # fmt: skip
     for kind, source, wanted in cases:
-        text = relations.safe(name("v"), kind)
+        text = scan_value(name("v"), kind)
         assert [row[0] for row in SHARED.execute(f"SELECT {text} FROM ({source})").fetchall()] == wanted
 
 

@@ -8,6 +8,7 @@ import pytest
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.build import single_table
 from hubbub.policy.kinds import INT64, Type, integer
+from hubbub.policy.paths import through
 from hubbub.policy.sources import source_of, table_name
 from hubbub.policy.tables import Source, Table
 
@@ -125,17 +126,31 @@ def test_a_type_that_the_values_cannot_be_read_as() -> None:
         ("TIMESTAMP", "date", False),
         ("VARCHAR", "integer", False),
         ("DECIMAL(18,2)", None, False),
+        ("DECIMAL(18,2)", "text", False),
+        ("TIMESTAMP", "text", False),
+        ("TIMESTAMP_NS", "text", False),
+        ("TIMESTAMP WITH TIME ZONE", "text", False),
+        ("FLOAT", "integer", False),
+        ("BOOLEAN", "integer", False),
     ],
 )
 def test_no_two_units_become_one(engine: str | None, type_: str | None, good: bool) -> None:
-    facts = {"types": {"who": type_}} if type_ else {}
+    facts: dict[str, Any] = {"types": {"who": type_}} if type_ else {}
     schema = [("who", engine), ("x", "INTEGER")]
+    path = through("who", to="people")
     if good:
         assert stays(schema=schema, unit="who", **facts).unit == "who"
-    else:
-        with pytest.raises(PolicyError, match="unit"):
-            stays(schema=schema, unit="who", **facts)
-        assert stays(schema=schema, unit=None, **facts).column("who")
+        assert stays(schema=schema, unit=path, **facts).through == path
+        assert stays(schema=schema, unit="x", uniques={"who": True}, **facts).columns[0].unique
+        return
+    with pytest.raises(PolicyError, match="unit"):
+        stays(schema=schema, unit="who", **facts)
+    with pytest.raises(PolicyError, match="unit"):
+        stays(schema=schema, unit=path, **facts)
+    if type_ is not None:
+        with pytest.raises(PolicyError, match="cannot be unique"):
+            stays(schema=schema, unit="x", uniques={"who": True}, **facts)
+    assert stays(schema=schema, unit=None, **facts).column("who")
 
 
 def test_a_name_that_prints_comes_before_everything_that_prints_it() -> None:

@@ -50,13 +50,14 @@ def connected(policy: Policy) -> Iterator[Ask]:
 
 
 def tables_in(path: str) -> list[str]:
-    """The tables and views of a DuckDB file."""
+    """The tables of a DuckDB file; views are not among them, since their rows are stored nowhere."""
     import duckdb
 
     try:
         with duckdb.connect(path, read_only=True) as connection:
             found = connection.execute(
-                "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1"
+                "SELECT table_name FROM information_schema.tables "
+                "WHERE table_schema = 'main' AND table_type = 'BASE TABLE' ORDER BY 1"
             ).fetchall()
     except duckdb.Error as problem:
         raise _unreadable(path, problem) from None

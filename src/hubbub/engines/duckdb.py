@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from hubbub.attempt import Log
 from hubbub.engines import blocks as dealing
-from hubbub.engines import dense, histogram, keyed, relations, totals
+from hubbub.engines import catalogue, dense, histogram, keyed, relations, totals
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
 from hubbub.engines.held import held_by, read_held
@@ -172,6 +172,9 @@ class DuckDB:
     def describe(self, source: Source) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
         origin = self._origin(source, ())
+        for name in origin.databases or {}:
+            asked = catalogue.columns_of(source, catalogue=name)
+            return catalogue.described(source, self._ask_public(asked, [origin]))
         rows = self._ask_public(Statement(f"DESCRIBE SELECT * FROM {origin.clause}"), [origin])
         return tuple((str(row[0]), str(row[1])) for row in rows)
 

@@ -4,9 +4,9 @@ import math
 from datetime import date, datetime
 
 from hubbub.engines.relations import Keys
-from hubbub.engines.words import engine_type
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import INT64, INT128, Type
+from hubbub.policy.scanned import engine_type
 from hubbub.query.expression import Value
 from hubbub.query.ops import Group
 

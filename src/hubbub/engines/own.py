@@ -28,7 +28,6 @@ from hubbub.engines.words import (
     cast,
     constant,
     descending,
-    engine_type,
     function,
     infix,
     joined,
@@ -43,6 +42,7 @@ from hubbub.engines.words import (
 )
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Kind, Type, of
+from hubbub.policy.scanned import engine_type
 from hubbub.query.expression import Expression
 from hubbub.query.ops import Cap, JoinKind, JoinOwn, Match, Ranking, Union, Window
 from hubbub.query.shape import hull, shape

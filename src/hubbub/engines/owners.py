@@ -11,10 +11,11 @@ Privacy:
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hubbub.engines.words import Sql, alias, cast, engine_type, infix, joined, name, present, select, within
+from hubbub.engines.words import Sql, alias, cast, infix, joined, name, present, select, within
 from hubbub.errors import PolicyError
 from hubbub.policy.kinds import Kind
 from hubbub.policy.paths import Step, own
+from hubbub.policy.scanned import engine_type
 from hubbub.policy.tables import Column, Table
 from hubbub.query.shape import hull
 

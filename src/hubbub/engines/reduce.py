@@ -17,7 +17,6 @@ from hubbub.engines.words import (
     cast,
     constant,
     distinct,
-    engine_type,
     function,
     infix,
     name,
@@ -27,6 +26,7 @@ from hubbub.engines.words import (
 )
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import INT64, Type, of
+from hubbub.policy.scanned import engine_type
 from hubbub.query.ops import Measure, Reduce, Reduced, Reduction, Tally
 
 

@@ -6,7 +6,6 @@ Names in the statement are ours (the unit, a row's columns); a table's own names
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 
 from hubbub.engines.lower import Names, lower, matched
 from hubbub.engines.own import UNIT, Part, capped, joined_own, matched_rows, united, windowed
@@ -17,10 +16,7 @@ from hubbub.engines.words import (
     STAR,
     Sql,
     alias,
-    case,
     cast,
-    constant,
-    engine_type,
     function,
     infix,
     joined,
@@ -28,12 +24,12 @@ from hubbub.engines.words import (
     number,
     present,
     select,
-    try_cast,
     within,
 )
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.policy.kinds import INT64, Kind, Type
+from hubbub.policy.kinds import Kind
 from hubbub.policy.paths import own
+from hubbub.policy.scanned import scan_identity, scan_value
 from hubbub.policy.tables import Table
 from hubbub.query.expression import Expression
 from hubbub.query.ops import (
@@ -138,7 +134,7 @@ class Lowering:
         table = self._tables[op.table]
         names = {column: self._fresh() for column, _ in op.columns}
         named = [(_declared(table, column), kind, names[column]) for column, kind in op.columns]
-        shown = [(safe(name(column), kind), made) for column, kind, made in named if own(table, column)]
+        shown = [(Sql(scan_value(name(column), kind)), made) for column, kind, made in named if own(table, column)]
         if op.unit is None:
             listed = [alias(value, made) for value, made in shown]
             return select(self._origins[op.table], *(listed or [NULL])), names
@@ -149,7 +145,7 @@ class Lowering:
             op.unit,
             tables=self._tables,
             origins=self._origins,
-            read=lambda column: safe(name(column.name), column.kind),
+            read=lambda column: Sql(scan_identity(name(column.name), column.kind)),
             called=UNIT,
         )
         units = [alias(name(UNIT), made) for column, _, made in named if not own(table, column)]
@@ -190,25 +186,6 @@ def values(
     distinct = select(within(listed), name("v"), where=[present(name("v"))], by=[name("v")])
     found = select(within(distinct), cast(name("v"), "VARCHAR"), order=[name("v")], most=most + 1)
     return Statement(found)
-
-
-def safe(column: Sql, kind: Kind) -> Sql:
-    """A column as its kind: what the type, the range or the calendar cannot hold is missing."""
-    value = try_cast(column, engine_type(kind))
-
-    def between(low: Sql, high: Sql) -> Sql:
-        return case((Sql(f"({value} BETWEEN {low} AND {high})"), value))
-
-    match kind.type:
-        case Type.INTEGER if kind.range != INT64:
-            return between(*(constant(end, kind) for end in kind.range))
-        case Type.REAL:
-            return case((function("isfinite", value), value))
-        case Type.DATE:
-            return between(constant(date.min, kind), constant(date.max, kind))
-        case Type.TIMESTAMP:
-            return between(constant(datetime.min, kind), constant(datetime.max, kind))
-    return value
 
 
 def unit_of(op: Relation) -> list[Sql]:

@@ -10,7 +10,8 @@ from datetime import date, datetime
 from typing import NewType
 
 from hubbub.errors import ParameterError
-from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.kinds import Kind
+from hubbub.policy.scanned import engine_type
 from hubbub.query.expression import Value
 
 Sql = NewType("Sql", str)
@@ -19,21 +20,6 @@ STAR = Sql("*")
 NULL = Sql("NULL")
 TRUE = Sql("TRUE")
 FALSE = Sql("FALSE")
-
-_TYPES = {
-    Type.BOOLEAN: "BOOLEAN",
-    Type.REAL: "DOUBLE",
-    Type.TEXT: "VARCHAR",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
-
-
-def engine_type(kind: Kind) -> str:
-    """DuckDB's type for a kind."""
-    if kind.type is Type.INTEGER:
-        return "HUGEINT" if kind.wide else "BIGINT"
-    return _TYPES[kind.type]
 
 
 # Names and literals

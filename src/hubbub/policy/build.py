@@ -24,6 +24,8 @@ Schema = Sequence[tuple[str, str | None]]
 
 T = TypeVar("T")
 
+_KEY = "be unique"
+
 
 def single_table(
     *,
@@ -57,8 +59,8 @@ def single_table(
         made = _column(column, engine, facts)
         if isinstance(made, Column):
             columns.append(made)
-            if isinstance(unit, str) and column.lower() == unit.lower():
-                _same_units(made, engine)
+            if (role := _role(made, unit)) is not None:
+                _keep_apart(made, engine, role=role)
             continue
         if facts.keys() - {"nullable"}:
             raise PolicyError(
@@ -143,24 +145,39 @@ def _kind(name: str, engine: str | None, written: object, *, nullable: bool) -> 
     return kind
 
 
-def _same_units(column: Column, engine: str | None) -> None:
-    """Two units must not become one by the way they are read.
+def _role(column: Column, unit: str | Step | None) -> str | None:
+    """Return what a column has to do with units, as the end of a sentence; None where it has nothing to do with them.
+
+    Rows of other tables may find their unit by a unique column of a private table.
+    """
+    leads = unit.column if isinstance(unit, Step) else unit
+    if leads is None:
+        return None
+    if column.name.lower() == leads.lower():
+        return "lead to the unit" if isinstance(unit, Step) else "name the unit"
+    return _KEY if column.unique else None
+
+
+def _keep_apart(column: Column, engine: str | None, *, role: str) -> None:
+    """Refuse a column that names units, or leads to them, if two of its values could be read as one.
 
     Which groups of a unit are kept is decided for each unit alone. If one unit's rows were counted as another's, its
-    coming or going could change what is kept of the other.
+    coming or going could change what is kept of the other. From text only a value's own spelling is read
+    (policy.scanned); a source that has types has the right one, or is refused here. ``role`` ends a sentence.
     """
-    if engine is None:
+    own = None if engine is None else engine_kind(engine)
+    if not isinstance(own, Kind):
         return
-    own = engine_kind(engine)
-    if isinstance(own, Kind) and own.type is Type.REAL:
+    converted = own.type is not column.kind.type
+    if own.type in {Type.REAL, Type.TIMESTAMP} and (converted or role != _KEY):  # no path may go by such a key
         raise PolicyError(
-            f"The unit cannot be {column.name}: it holds {base_name(engine)} values in its source, and different ones "
-            "could be read as one. Store it as integers or text.",
-            name="unit",
+            f"Column {column.name} cannot {role}: it holds {base_name(engine or '')} values in its source, and "
+            "different ones could be read as one. Store it as integers or text.",
+            name=role,
         )
-    if isinstance(own, Kind) and own.type is not column.kind.type and column.kind.type is not Type.TEXT:
+    if converted and column.kind.type is not Type.TEXT:
         raise PolicyError(
-            f"The unit {column.name} holds {own.type} values in its source; read as {column.kind.type}, different ones "
-            f"could become one. Leave its type out.",
+            f"Column {column.name} cannot {role}: it holds {own.type} values in its source, and read as "
+            f"{column.kind.type} different ones could become one. Leave its type out.",
             name=f"type of column {column.name}",
         )

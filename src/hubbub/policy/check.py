@@ -11,7 +11,9 @@ from typing import Any
 
 from hubbub.errors import PolicyError
 from hubbub.policy import probe
-from hubbub.policy.tables import Policy, Table
+from hubbub.policy.kinds import Type
+from hubbub.policy.sources import UNTYPED
+from hubbub.policy.tables import Column, Policy, Table
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
 """Runs SQL on the owner's own connection, in which every table of the policy has its own name."""
@@ -24,6 +26,7 @@ class Fact(StrEnum):
     UNIQUE = "one row a unit"
     KEY = "each value once"
     UNIT = "unit present"
+    SPELLING = "in its own spelling"
     READABLE = "of its type"
     BOUNDS = "within bounds"
     KEYS = "among the keys"
@@ -37,6 +40,8 @@ _REMEDIES = {
     Fact.UNIQUE: "Take the declaration back: unique = false.",
     Fact.KEY: "Take the declaration back: unique = false. No path to the unit may go by it.",
     Fact.UNIT: "These rows belong to nobody, and are left out of every answer.",
+    Fact.SPELLING: "These ids are not written as the value that they are (07 or 7.0 for 7), so their rows belong to "
+    "nobody. Write them alike, or declare the column as text.",
     Fact.READABLE: "These values count as missing.",
     Fact.BOUNDS: "These values are clamped when they are added up.",
     Fact.KEYS: "These rows are in no group.",
@@ -121,7 +126,9 @@ def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
         value, raw = probe.value_of(column), probe.quoted(column.name)
         facts.append((column.name, Fact.READABLE, f"{raw} IS NOT NULL AND {value} IS NULL"))
         if column.name == table.unit:
-            facts.append((column.name, Fact.UNIT, f"{value} IS NULL"))
+            facts.append((column.name, Fact.UNIT, f"{probe.identity_of(column)} IS NULL"))
+        if _is_spelt(table, column):
+            facts.append((column.name, Fact.SPELLING, f"{value} IS NOT NULL AND {probe.identity_of(column)} IS NULL"))
         if not column.kind.nullable:
             facts.append((column.name, Fact.NOT_NULL, f"{value} IS NULL"))
         if column.bounds is not None:
@@ -137,6 +144,12 @@ def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
         for (column, fact, _), number in zip(facts, against, strict=True)
     ]
     return found + _keys(table, ask) + _units(table, policy, ask) + _totals(table, policy, ask)
+
+
+def _is_spelt(table: Table, column: Column) -> bool:
+    """Return whether a column names the unit, or leads to it, and its values are read from text."""
+    leads = table.through.column if table.through is not None else table.unit
+    return table.source.format in UNTYPED and column.name == leads and column.kind.type is not Type.TEXT
 
 
 def _keys(table: Table, ask: Ask) -> list[Finding]:

@@ -8,16 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 from hubbub.policy.kinds import Type
+from hubbub.policy.scanned import scan_identity, scan_value
 from hubbub.policy.tables import Column, Table, Value
-
-_ENGINE = {
-    Type.BOOLEAN: "BOOLEAN",
-    Type.INTEGER: "HUGEINT",
-    Type.REAL: "DOUBLE",
-    Type.TEXT: "VARCHAR",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
 
 
 def quoted(name: str) -> str:
@@ -27,20 +19,12 @@ def quoted(name: str) -> str:
 
 def value_of(column: Column) -> str:
     """A column's value as its kind, missing where it is none."""
-    kind = column.kind
-    value = f"TRY_CAST({quoted(column.name)} AS {_ENGINE[kind.type]})"
-    match kind.type:
-        case Type.INTEGER:
-            low, high = (literal(end) for end in kind.range)
-            return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} END"
-        case Type.REAL:
-            return f"CASE WHEN isfinite({value}) THEN {value} END"
-        case Type.DATE:
-            return f"CASE WHEN {value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {value} END"
-        case Type.TIMESTAMP:
-            first, last = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
-            return f"CASE WHEN {value} BETWEEN {first} AND {last} THEN {value} END"
-    return value
+    return scan_value(quoted(column.name), column.kind)
+
+
+def identity_of(column: Column) -> str:
+    """A column's value where it names a unit or leads to one: missing where it is not in its own spelling."""
+    return scan_identity(quoted(column.name), column.kind)
 
 
 def literal(value: Value) -> str:
@@ -88,16 +72,16 @@ def statement(table: Table, conditions: Sequence[str]) -> str:
 
 def owners(table: Table, tables: Mapping[str, Table], key: Column | None = None) -> str:
     """For each row the key k, if there is one, and its unit u, found by the path of the table; missing if it is not."""
-    shown = "NULL" if key is None else value_of(key)
+    shown = "NULL" if key is None else identity_of(key)
     if not table.path:
         unit = None if table.unit is None else table.column(table.unit)
-        owner = "NULL" if unit is None else value_of(unit)
+        owner = "NULL" if unit is None else identity_of(unit)
         return f"SELECT {shown} AS k, {owner} AS u FROM {quoted(table.name)}"
     step, there = table.path[0], tables[table.path[0].table]
     column, other = table.column(step.column), there.column(step.key)
     assert column is not None
     assert other is not None
-    rows = f"SELECT {shown} AS k, {value_of(column)} AS n FROM {quoted(table.name)}"
+    rows = f"SELECT {shown} AS k, {identity_of(column)} AS n FROM {quoted(table.name)}"
     return f"SELECT r.k AS k, o.u AS u FROM ({rows}) AS r LEFT JOIN ({owners(there, tables, other)}) AS o ON r.n = o.k"
 
 

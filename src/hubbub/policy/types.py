@@ -101,6 +101,7 @@ UNUSABLE: dict[str, str] = {
     "BIGNUM": "holds whole numbers without a limit",
     "GEOMETRY": "holds shapes",
     "TYPE": "holds types",
+    "GENERATED": "is generated while it is read",
     "NULL": "has no type",
 }
 

@@ -29,12 +29,13 @@ from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.relations import Statement
 from hubbub.engines.run import Run
 from hubbub.engines.sources import Origin
-from hubbub.engines.words import engine_type, name
+from hubbub.engines.words import name
 from hubbub.errors import EngineError, HubbubError
 from hubbub.ledger import Ledger, Marks
 from hubbub.mechanisms.bins import Bins
 from hubbub.meter import Meter
 from hubbub.policy.kinds import Kind
+from hubbub.policy.scanned import engine_type
 from hubbub.policy.tables import Limits, Policy, Source, Table
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors

@@ -1,0 +1,75 @@
+"""How a source's column is read, in DuckDB's words: for questions, for paths to the unit and for the owner's check.
+
+What a source says about equality ends here. A value is what its kind says, compared by its bytes; a column that names a
+unit, or leads to one, is read so that two values never become one.
+
+Privacy:
+    Claim: two rows have the same unit if and only if their columns hold the same value in the source; each of the
+        other rows has no unit at all. Texts are equal if and only if their bytes are.
+    Proof: a column of its own type is read as it is, and every integer type into one that holds all its values. From
+        any other type, a value counts only where its own text is the text that was read, so that equal values were
+        read from equal texts ("7" is 7; "07", "7.0" and "+7" are missing, and merge with nobody). The collation of a
+        text is binary: an explicit COLLATE replaces whatever the column declares.
+    Needs: one text for each value, which integers, dates, booleans and texts have. Reals and moments are refused as
+        units when a policy is built (zeros of both signs, NaN, and what is below a microsecond).
+    Ref: SOUNDNESS 37.
+"""
+
+from datetime import date, datetime
+
+from hubbub.policy.kinds import INT64, Kind, Type
+from hubbub.policy.types import INTEGERS
+
+_TYPES = {
+    Type.BOOLEAN: "BOOLEAN",
+    Type.REAL: "DOUBLE",
+    Type.TEXT: "VARCHAR",
+    Type.DATE: "DATE",
+    Type.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def engine_type(kind: Kind) -> str:
+    """Return DuckDB's type for a kind."""
+    if kind.type is Type.INTEGER:
+        return "HUGEINT" if kind.wide else "BIGINT"
+    return _TYPES[kind.type]
+
+
+def scan_value(column: str, kind: Kind) -> str:
+    """Read a quoted column as its kind: what the type, the range or the calendar cannot hold is missing."""
+    type_ = engine_type(kind)
+    value = f"TRY_CAST({column} AS {type_})"
+    match kind.type:
+        case Type.TEXT:
+            return f'({value} COLLATE "binary")'
+        case Type.INTEGER if kind.range != INT64:
+            low, high = (f"CAST(({end:d}) AS {type_})" for end in kind.range)
+            return _between(value, low, high)
+        case Type.REAL:
+            return f"CASE WHEN isfinite({value}) THEN {value} END"
+        case Type.DATE:
+            return _between(value, f"DATE '{date.min}'", f"DATE '{date.max}'")
+        case Type.TIMESTAMP:
+            return _between(value, f"TIMESTAMP '{datetime.min}'", f"TIMESTAMP '{datetime.max}'")
+    return value
+
+
+def scan_identity(column: str, kind: Kind) -> str:
+    """Read a quoted column that names a unit or leads to one: missing unless no other value is read as the same."""
+    value = scan_value(column, kind)
+    if kind.type is Type.TEXT:
+        return value
+    written = scan_value(column, Kind(type=Type.TEXT))
+    spelt = f"CAST(({value}) AS VARCHAR) = {written}"
+    return f"CASE WHEN {_is_own_type(column, kind.type)} THEN {value} WHEN {spelt} THEN {value} END"
+
+
+def _is_own_type(column: str, type_: Type) -> str:
+    """Ask for the source's type, which the engine knows before it reads: for others this costs nothing."""
+    names = ", ".join(f"'{name}'" for name in (INTEGERS if type_ is Type.INTEGER else [_TYPES[type_]]))
+    return f"typeof({column}) IN ({names})"
+
+
+def _between(value: str, low: str, high: str) -> str:
+    return f"CASE WHEN ({value} BETWEEN {low} AND {high}) THEN {value} END"

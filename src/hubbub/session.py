@@ -27,6 +27,7 @@ from hubbub.learning import Classroom, Learning
 from hubbub.ledger import OWNER, Ask, Ledger
 from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive
+from hubbub.policy.qualified_names import qualify
 from hubbub.policy.tables import Policy, Value
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publishing import Desk, Publishing
@@ -42,7 +43,7 @@ from hubbub.query.frame import Asking, Frame
 from hubbub.query.keys import MOST_VALUES
 from hubbub.query.lacking import lacking
 from hubbub.query.looks import any_facts, shares
-from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan
+from hubbub.query.ops import Aggregate, Cell, Counted, Relation, Scan, ScanColumn
 from hubbub.query.options import agreed, limited, taken_out
 from hubbub.query.plan import Plan, plan, together
 from hubbub.query.question import Question
@@ -405,7 +406,8 @@ class Database(Learning, Publishing):
         """The values in a public table's column, sorted."""
         declared = self.policy.tables[table].column(column)
         assert declared is not None
-        scan, wanted = Scan(table=table, columns=((column, declared.kind),), unit=None), Column(column, declared.kind)
+        wanted = Column(qualify(table, column), declared.kind)
+        scan = Scan(table=table, columns=(ScanColumn(wanted.name, wanted.kind, declared.name),), unit=None)
         with before_the_charge(f"The public table {table} could not be read. Ask the owner."):
             return self._public.recall(
                 (scan, wanted),

@@ -19,7 +19,7 @@ from hubbub.policy.tables import Column, Source, Table
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call
-from hubbub.query.ops import Aggregate, Group, Measure, Scan, Tally
+from hubbub.query.ops import Aggregate, Group, Measure, Scan, ScanColumn, Tally
 
 BOOLEAN, REAL, TEXT, DATE, TIMESTAMP = (
     of(one) for one in (Type.BOOLEAN, Type.REAL, Type.TEXT, Type.DATE, Type.TIMESTAMP)
@@ -107,7 +107,7 @@ def _run(statement: Statement, secrets: Sequence[int], contents: dict[str, str],
 
 def scan(table: Table, *names: str) -> Scan:
     kinds = {column.name: column.kind for column in table.columns}
-    return Scan(table=table.name, columns=tuple((name, kinds[name]) for name in names), unit=table.unit)
+    return Scan(table=table.name, columns=tuple(ScanColumn(name, kinds[name], name) for name in names), unit=table.unit)
 
 
 def rows_tally(most: int = 10**6, argument: Expression | None = None) -> Tally:

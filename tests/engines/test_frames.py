@@ -22,7 +22,7 @@ from hubbub.policy.build import single_table
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Source
 from hubbub.query.expression import Column as Named
-from hubbub.query.ops import Scan
+from hubbub.query.ops import Scan, ScanColumn
 from hubbub.testing.replay import replayed
 
 pa = pytest.importorskip("pyarrow", reason="frames are read through pyarrow, which is not installed")
@@ -179,7 +179,7 @@ def seen(engine: DuckDB, frame: Any, column: str = "x") -> tuple[str, tuple[Any,
     found = table.column(column)
     if found is None:
         return dict(schema)[column], ()
-    scan = Scan(table="t", columns=((column, found.kind),), unit=None)
+    scan = Scan(table="t", columns=(ScanColumn(column, found.kind, column),), unit=None)
     values = engine.values(scan, Named(column, found.kind), tables={"t": table}, most=100)
     return dict(schema)[column], values
 

@@ -21,7 +21,7 @@ from hubbub.policy.tables import Column, Table
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import literal
 from hubbub.query.functions import call
-from hubbub.query.ops import Aggregate, Filter, JoinKind, JoinPublic, Project
+from hubbub.query.ops import Aggregate, Filter, JoinKind, JoinPublic, Project, Scan, ScanColumn
 from tests.engines.evaluating import (
     BOOLEAN,
     DATE,
@@ -312,7 +312,7 @@ def test_names_of_a_table_are_quoted_and_ours_are_ours() -> None:
 def test_undeclared_columns_are_not_read() -> None:
     with pytest.raises(PolicyError):
         relations.Lowering({"t": TABLE}, {"t": name("x")}).relation(
-            type(scan(TABLE))(table="t", columns=(("t.other", WHOLE),), unit="who")
+            Scan(table="t", columns=(ScanColumn("t.other", WHOLE, "other"),), unit="who")
         )
 
 

@@ -19,7 +19,7 @@ from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Column, Source, Table
 from hubbub.policy.types import INTEGERS, OTHERS
 from hubbub.query.expression import Column as Named
-from hubbub.query.ops import Aggregate, Scan
+from hubbub.query.ops import Aggregate, Scan, ScanColumn
 from tests.engines.evaluating import group, rows_tally, scan, total, units_tally
 
 WHOLE, TEXT = integer(*INT64), of(Type.TEXT)
@@ -122,7 +122,7 @@ def test_frames_through_the_engine(engine: DuckDB) -> None:
     columns = (Column(name="user", kind=WHOLE), Column(name="key", kind=WHOLE))
     declared = Table(name="t", source=Source(format="frame", frame=relation()), columns=columns, unit="user")
     op = Aggregate(
-        input=Scan(table="t", columns=(("t.key", WHOLE),), unit="user"),
+        input=Scan(table="t", columns=(ScanColumn("t.key", WHOLE, "key"),), unit="user"),
         groups=(group(Named("t.key", WHOLE), 5, 6),),
         tallies=(units_tally(),),
         most_groups=2,

@@ -15,7 +15,7 @@ from hubbub.engines.words import Sql
 from hubbub.policy.kinds import Type, of
 from hubbub.policy.tables import Column as Declared
 from hubbub.query.expression import Column
-from hubbub.query.ops import Aggregate, Group, Measure, Scan, Tally, Together
+from hubbub.query.ops import Aggregate, Group, Measure, Scan, ScanColumn, Tally, Together
 from tests.engines.evaluating import table_of
 
 WHOLE = of(Type.INTEGER)
@@ -28,7 +28,7 @@ def counting(
     *, rows: int, groups: int, total: int | None = None, values: Any = NARROW, low: int = 0, **more: Any
 ) -> Aggregate:
     """Rows in cells of two axes: at most so many of a unit in a cell, in so many cells, and altogether."""
-    scan = Scan(table="t", columns=(("x", WHOLE), ("y", WHOLE)), unit="who")
+    scan = Scan(table="t", columns=(ScanColumn("x", WHOLE, "x"), ScanColumn("y", WHOLE, "y")), unit="who")
     axes = tuple(
         Group(name=axis, expression=Column(axis, WHOLE), values=own) for axis, own in (("x", values), ("y", NARROW))
     )

@@ -74,7 +74,7 @@ def columns_of(op: Relation) -> list[str]:
     """The names of a relation's columns, in order."""
     match op:
         case Scan(columns=columns):
-            return [name for name, _ in columns]
+            return [one.name for one in columns]
         case Filter(input=below) | Cap(input=below) | Match(input=below):
             return columns_of(below)
         case Project(columns=made):
@@ -100,7 +100,7 @@ class _Meaning:
                 for row in self.tables[table]:
                     for owner in self.owners(row, unit, path):
                         whole = {**row, str(unit): owner} if path else row
-                        yield owner, {name: safe(whole[_source(name)], kind) for name, kind in columns}
+                        yield owner, {one.name: safe(whole[one.reads], one.kind) for one in columns}
             case Filter(input=below, condition=condition):
                 yield from ((unit, row) for unit, row in self.rows(below) if value(condition, row) is True)
             case Project(input=below, columns=made):
@@ -168,11 +168,6 @@ class _Meaning:
             if op.kind is JoinKind.FULL:
                 alone = set(range(len(theirs))) - {b for _, b in pairs}
                 yield from ((unit, dict.fromkeys(columns_of(op.input)) | theirs[b]) for b in alone)
-
-
-def _source(name: str) -> str:
-    """A scan calls a column ``alias.column``; the table calls it ``column``."""
-    return name.partition(".")[2] or name
 
 
 def _by_unit(rows: Iterable[Owned]) -> dict[Any, list[Row]]:

@@ -21,8 +21,8 @@ from hubbub.privacy.event import Event
 from hubbub.privacy.filter import PureFilter
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query import plan as planning
-from hubbub.query import shares
-from hubbub.query.ops import Scan, Tally
+from hubbub.query import reading, scope, shares
+from hubbub.query.ops import Scan, ScanColumn, Tally
 from hubbub.query.plan import Plan
 
 Fault = Callable[[], AbstractContextManager[Any]]
@@ -76,6 +76,40 @@ groups_chosen_among_all_units = _in_place(aggregate, "_chosen", _among_all_units
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
 count_not_bounded = _in_place(aggregate, "_rows", lambda many, bounds, always: many)
 places_not_bounded = _in_place(aggregate, "_placed", lambda tally: function("count", STAR))
+
+# Names
+
+
+def _joined(source: str, column: str) -> str:
+    return f"{source}.{column}"
+
+
+def _by_the_end_of_its_name(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
+    """A scan whose columns read what the longest ending of their name means to the table."""
+
+    def found(one: ScanColumn) -> ScanColumn:
+        parts = one.name.split(".")
+        endings = (".".join(parts[start:]) for start in range(len(parts)))
+        known = (self._tables[op.table].column(ending) for ending in endings)
+        return replace(one, reads=next((column.name for column in known if column is not None), one.reads))
+
+    return _scan(self, replace(op, columns=tuple(map(found, op.columns))))
+
+
+@contextmanager
+def names_joined_with_dots() -> Iterator[None]:
+    """A column is called by its alias, a dot and its name, whatever these are."""
+    with mock.patch.object(scope, "qualify", _joined), mock.patch.object(reading, "qualify", _joined):
+        yield
+
+
+columns_found_by_the_end_of_their_names = _in_place(relations.Lowering, "_scan", _by_the_end_of_its_name)
+
+NAMES = {
+    "names_joined_with_dots": names_joined_with_dots,
+    "columns_found_by_the_end_of_their_names": columns_found_by_the_end_of_their_names,
+}
+"""What questions over tables with hostile names must see."""
 
 # Clamping
 

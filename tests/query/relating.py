@@ -25,6 +25,7 @@ from hubbub.query.ops import (
     Reduction,
     Relation,
     Scan,
+    ScanColumn,
     Union,
     Window,
     below,
@@ -46,7 +47,7 @@ def kinds_of(op: Relation) -> list[Column]:
     """The columns of a relation with their kinds, worked out from the operations."""
     match op:
         case Scan(columns=columns):
-            return [Column(name, kind) for name, kind in columns]
+            return [Column(one.name, one.kind) for one in columns]
         case Filter() | Cap() | Match():
             return kinds_of(op.input)
         case Project(columns=made):
@@ -98,7 +99,7 @@ class Relations:
         alias = alias or f"t{next(self._count)}"
         path = PATHS.get(table, ())
         owner = [(UNIT, dict(self.schema[path[-1].table])[UNIT])] if path else []
-        columns = tuple((f"{alias}.{name}", kind) for name, kind in (*self.schema[table], *owner))
+        columns = tuple(ScanColumn(f"{alias}.{name}", kind, name) for name, kind in (*self.schema[table], *owner))
         if self.rng.random() < 0.3:
             columns = tuple(one for one in columns if self.rng.random() < 0.6)
         unit = UNIT if path or UNIT in dict(self.schema[table]) else None

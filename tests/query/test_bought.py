@@ -27,7 +27,7 @@ from hubbub.query.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.lacking import lacking
 from hubbub.query.looks import Look, looks, shares
-from hubbub.query.ops import Project, Scan
+from hubbub.query.ops import Project, Scan, ScanColumn
 from hubbub.query.sql import question
 from tests.query.inside import TABLES, World, ask, faults, fixed_key, row
 
@@ -191,7 +191,7 @@ def test_every_value_is_in_its_bin(integer: bool) -> None:
 
 def wanted_of(edges: tuple[Fraction, ...]) -> Wanted:
     kind = Kind(type=Type.REAL)
-    scan = Scan(table="stays", columns=(("cost", kind),), unit="person")
+    scan = Scan(table="stays", columns=(ScanColumn("cost", kind, "cost"),), unit="person")
     rows = Project(input=scan, columns=(("value", Column("cost", kind)),))
     return Wanted(lacking=Lacking.BOUNDS, text="", relation=rows, edges=edges, single=False)
 

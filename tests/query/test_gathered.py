@@ -19,7 +19,7 @@ from hubbub.errors import CapacityError
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Type, of
 from hubbub.query.expression import Column
-from hubbub.query.ops import Aggregate, Counted, Histogram, Measure, Scan, Tally
+from hubbub.query.ops import Aggregate, Counted, Histogram, Measure, Scan, ScanColumn, Tally
 from tests.query import generate, interpreter
 from tests.query.generate import TIMES, Case, Expressions, seeds
 from tests.query.owned import SECRET, Connection, connected, declared, keeping, load
@@ -204,7 +204,8 @@ def test_a_units_rows_are_chosen_by_row_and_not_by_step(engine: Connection) -> N
     """Of 90 rows here and 10 there, one is here nine times of ten."""
     kinds = (("who", of(Type.INTEGER)), ("x", of(Type.INTEGER)))
     rows = [{"who": unit, "x": int(copy >= 90)} for unit in range(400) for copy in range(100)]
-    scan = Scan(table="private", columns=kinds, unit="who")
+    read = tuple(ScanColumn(column, kind, column) for column, kind in kinds)
+    scan = Scan(table="private", columns=read, unit="who")
     case = Case({"private": kinds}, {"private": rows}, scan)
     one = Histogram(
         argument=Column("x", of(Type.INTEGER)),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hubbub.policy.kinds import Kind, Type, integer, of
 from hubbub.query.expression import Call, Column, Expression, literal
 from hubbub.query.functions import FUNCTIONS, call
-from hubbub.query.ops import Aggregate, Filter, Group, JoinKind, JoinPublic, Measure, Project, Scan, Tally
+from hubbub.query.ops import Aggregate, Filter, Group, JoinKind, JoinPublic, Measure, Project, Scan, ScanColumn, Tally
 from tests.query import generate, interpreter
 from tests.query.generate import TIMES, Expressions, seeds
 from tests.query.interpreter import Unsound, value
@@ -21,7 +21,8 @@ from tests.query.interpreter import Unsound, value
 WARD = Column("s.ward", of(Type.TEXT))
 COST = Column("s.cost", of(Type.REAL))
 AGE = Column("s.age", integer(0, 120))
-SCAN = Scan(table="stays", columns=tuple((one.name, one.kind) for one in (WARD, COST, AGE)), unit="who")
+READS = ((WARD, "ward"), (COST, "cost"), (AGE, "age"))
+SCAN = Scan(table="stays", columns=tuple(ScanColumn(one.name, one.kind, own) for one, own in READS), unit="who")
 ROWS: list[dict[str, Any]] = [
     {"who": 1, "ward": "a", "cost": 2.5, "age": 30},
     {"who": 1, "ward": "a", "cost": math.nan, "age": 30},
@@ -35,7 +36,11 @@ TABLES: interpreter.Tables = {
     "stays": ROWS,
     "wards": [{"id": "a", "floor": 1}, {"id": "a", "floor": 2}, {"id": None, "floor": 3}],
 }
-FLOORS = Scan(table="wards", columns=(("w.id", of(Type.TEXT)), ("w.floor", integer(0, 9))), unit=None)
+FLOORS = Scan(
+    table="wards",
+    columns=(ScanColumn("w.id", of(Type.TEXT), "id"), ScanColumn("w.floor", integer(0, 9), "floor")),
+    unit=None,
+)
 BY_WARD = Group(name="ward", expression=WARD, values=("b", "a", None))
 
 

@@ -22,6 +22,7 @@ from hubbub.query.ops import (
     Reduction,
     Relation,
     Scan,
+    ScanColumn,
     Union,
     Window,
 )
@@ -30,9 +31,9 @@ from tests.query.interpreter import Unsound
 
 K, V = Column("a.k", of(Type.TEXT)), Column("a.v", integer(-100, 100))
 K2, W = Column("b.k", of(Type.TEXT)), Column("b.w", of(Type.REAL))
-LEFT = Scan(table="a", columns=(("a.k", K.kind), ("a.v", V.kind)), unit="who")
-RIGHT = Scan(table="b", columns=(("b.k", K2.kind), ("b.w", W.kind)), unit="who")
-PUBLIC = Scan(table="p", columns=(("p.k", of(Type.TEXT)),), unit=None)
+LEFT = Scan(table="a", columns=(ScanColumn("a.k", K.kind, "k"), ScanColumn("a.v", V.kind, "v")), unit="who")
+RIGHT = Scan(table="b", columns=(ScanColumn("b.k", K2.kind, "k"), ScanColumn("b.w", W.kind, "w")), unit="who")
+PUBLIC = Scan(table="p", columns=(ScanColumn("p.k", of(Type.TEXT), "k"),), unit=None)
 
 
 def _rows(names: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:

@@ -319,7 +319,7 @@ def test_the_path_is_read_and_explained(world: World) -> None:
         ("cust", "customers", "cust"),
     ]
     assert scan.unit == "person"
-    assert [name for name, _ in scan.columns] == ["items.price"]
+    assert [(one.name, one.reads) for one in scan.columns] == [("items.price", "price")]
     said = str(db.explain("select sum(price) from items", epsilon=1))
     assert "each row belongs to the person found by its order_id in orders, then cust in customers" in said
 

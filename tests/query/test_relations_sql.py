@@ -20,7 +20,20 @@ from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Column, Limits, Policy
 from hubbub.privacy.budget import Budget
-from hubbub.query.ops import Cap, JoinKind, JoinOwn, Match, Project, Reduce, Reduction, Relation, Scan, Union, below
+from hubbub.query.ops import (
+    Cap,
+    JoinKind,
+    JoinOwn,
+    Match,
+    Project,
+    Reduce,
+    Reduction,
+    Relation,
+    Scan,
+    ScanColumn,
+    Union,
+    below,
+)
 from hubbub.query.plan import plan
 from hubbub.session import Database
 from tests.query import inside
@@ -264,7 +277,7 @@ def test_a_unit_that_may_be_missing_is_compared_too() -> None:
 def test_only_what_is_used_is_read() -> None:
     text = "with t as (select * from stays) select count(*) from t a join t b using (patient_id) where a.age > b.age"
     assert [op.columns for op in ops(read(text).relation) if isinstance(op, Scan)] == [
-        (("stays.age", integer(0, 120, nullable=False)),)
+        (ScanColumn("stays.age", integer(0, 120, nullable=False), "age"),)
     ] * 2
     unused = "select count(*) from (select cost, row_number() over (partition by patient_id) as n from stays)"
     assert "Window" not in kinds(unused)

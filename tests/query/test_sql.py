@@ -12,7 +12,7 @@ from hubbub.policy.stamps import NO_FILES
 from hubbub.query.expression import Column, Expression, columns_of, literal
 from hubbub.query.facts import declared
 from hubbub.query.functions import call
-from hubbub.query.ops import Filter, JoinKind, JoinPublic, Scan
+from hubbub.query.ops import Filter, JoinKind, JoinPublic, Scan, ScanColumn
 from hubbub.query.question import Aggregation, Order
 from hubbub.query.text import picture
 from tests.query.asking import STAYS, TABLES, WARDS, Catalogue, read, table
@@ -24,14 +24,15 @@ KEY = Column("key 0", of(Type.TEXT))
 
 def scan(*columns: str, alias: str = "stays") -> Scan:
     kinds = {one.name: one.kind for one in STAYS}
-    return Scan(table="stays", columns=tuple((f"{alias}.{one}", kinds[one]) for one in columns), unit="patient_id")
+    read_ = tuple(ScanColumn(f"{alias}.{one}", kinds[one], one) for one in columns)
+    return Scan(table="stays", columns=read_, unit="patient_id")
 
 
 def condition(sql: str) -> Expression:
     found = read(f"select count(*) from stays where {sql}").relation
     assert isinstance(found, Filter)
     assert isinstance(found.input, Scan)
-    assert {name for name, _ in found.input.columns} == columns_of(found.condition), "only what is used is scanned"
+    assert {one.name for one in found.input.columns} == columns_of(found.condition), "only what is used is scanned"
     return found.condition
 
 
@@ -249,7 +250,7 @@ def test_too_many_keys_are_refused() -> None:
 
 WARD, ID = Column("s.ward", of(Type.TEXT)), Column("w.id", of(Type.TEXT, nullable=False))
 LEFT_SIDE = scan("ward", alias="s")
-RIGHT_SIDE = Scan(table="wards", columns=(("w.id", ID.kind),), unit=None)
+RIGHT_SIDE = Scan(table="wards", columns=(ScanColumn("w.id", ID.kind, "id"),), unit=None)
 
 
 @pytest.mark.parametrize(
@@ -322,15 +323,16 @@ def test_fanouts_multiply() -> None:
 
 
 def test_names_with_dots_cannot_be_mixed_up() -> None:
-    """``a`` with a column ``b.c``, and ``a.b`` with a column ``c``, would be one name."""
-    with pytest.raises(QueryError, match="has a dot"):
-        read('select count(*) from stays "a.b"')
-    dotted = replace(STAYS[1], name="b.c")
-    tables = TABLES | {"dotted": table("dotted", (STAYS[0], dotted), "patient_id")}
+    """``a`` with a column ``b.c``, and ``a.b`` with a column ``c``, are two columns of one question."""
+    first, second = replace(STAYS[1], name="b.c"), replace(STAYS[1], name="c", keys=("x",))
+    tables = TABLES | {
+        name: table(name, (STAYS[0], column), "patient_id") for name, column in (("one", first), ("two", second))
+    }
     catalogue = Catalogue(replace(Catalogue().policy, tables=tables))
-    found = read('select a."b.c", count(*) from dotted a group by 1', catalogue)
-    assert found.columns == {"a.b.c": declared(dotted, unit=False)}
-    assert found.groups[0].values == ("a", "b", "c")
+    joined = 'one a join two "a.b" on a.patient_id = "a.b".patient_id'
+    found = read(f'select a."b.c", "a.b".c, count(*) from {joined} group by 1, 2', catalogue)
+    assert found.columns == {'a."b.c"': declared(first, unit=False), '"a.b".c': declared(second, unit=False)}
+    assert [group.values for group in found.groups] == [("a", "b", "c"), ("x",)]
 
 
 @pytest.mark.parametrize(

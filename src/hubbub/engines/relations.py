@@ -132,8 +132,8 @@ class Lowering:
 
     def _scan(self, op: Scan) -> tuple[Sql, Names]:
         table = self._tables[op.table]
-        names = {column: self._fresh() for column, _ in op.columns}
-        named = [(_declared(table, column), kind, names[column]) for column, kind in op.columns]
+        names = {one.name: self._fresh() for one in op.columns}
+        named = [(_declared(table, one.reads), one.kind, names[one.name]) for one in op.columns]
         shown = [(Sql(scan_value(name(column), kind)), made) for column, kind, made in named if own(table, column)]
         if op.unit is None:
             listed = [alias(value, made) for value, made in shown]
@@ -201,10 +201,8 @@ def _light(op: Relation) -> bool:
 
 
 def _declared(table: Table, column: str) -> str:
-    """A scan calls a column ``alias.column``, or by its own name."""
-    parts = column.split(".")
-    for start in range(len(parts)):
-        declared = table.column(".".join(parts[start:]))
-        if declared is not None:
-            return declared.name
-    raise PolicyError(f"Table {table.name} has no column {column}. Declare it.", name=table.name)
+    """Find a column of the table, or that of the unit at the end of its path."""
+    declared = table.column(column)
+    if declared is None:
+        raise PolicyError(f"Table {table.name} has no column {column}. Declare it.", name=table.name)
+    return declared.name

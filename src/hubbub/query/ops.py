@@ -26,6 +26,21 @@ from hubbub.policy.stamps import NO_FILES, Stamp
 from hubbub.query.expression import Expression, Value
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ScanColumn:
+    """A column of a scan: what the operations above call it, its kind, and the column of the table that it reads."""
+
+    name: str
+    """Made by ``policy.qualified_names``, so that it stands for one column of one source."""
+    kind: Kind
+    reads: str
+    """As the table declares it. It never follows from the name: a table may have columns ``b`` and ``a.b``."""
+
+    def __repr__(self) -> str:
+        """Write the name and the kind: ledgers keep bought facts under names that are made of this (query.bought)."""
+        return repr((self.name, self.kind))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
     """The rows of a declared table, each column made safe: reals finite, dates within four digits of year.
@@ -34,7 +49,7 @@ class Scan:
     """
 
     table: str
-    columns: tuple[tuple[str, Kind], ...]
+    columns: tuple[ScanColumn, ...]
     unit: str | None
     """The column that names the unit; None for a public table."""
     path: tuple[Step, ...] = ()

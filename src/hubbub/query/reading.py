@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, QueryError, TypeMisfit, UnknownName
 from hubbub.policy.kinds import Type
+from hubbub.policy.qualified_names import qualify
 from hubbub.query.expression import Column, Expression
 from hubbub.query.functions import call
 from hubbub.query.joins import Joiner, conjunct_nodes, equal
@@ -158,7 +159,7 @@ class Reading:
             raise UnknownName(
                 f"There is no table {node.name!r}. There are: {', '.join(sorted(known))}.", table=node.name
             )
-        return table_source(_plain(alias), table, self.catalogue)
+        return table_source(alias, table, self.catalogue)
 
     def derived(self, node: exp.Expr, views: Views, *, outer: Scope | None = None) -> Derived:
         """What a query within a question gives."""
@@ -185,7 +186,7 @@ class Reading:
             raise NotAllowed(f"{alias!r} has {len(derived.outputs)} columns, and {len(names)} names are given.")
         found: dict[str, Named] = {}
         for name, one in zip(names, derived.outputs, strict=True):
-            unique = f"{_plain(alias)}.{name}"
+            unique = qualify(alias, name)
             while unique in found:
                 unique += "'"
             found[unique] = Named(name, Column(unique, one.expression.kind), one.facts, one.values)
@@ -222,9 +223,3 @@ def _columns(node: exp.Expr) -> tuple[str, ...] | None:
     alias = node.args.get("alias")
     listed = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     return tuple(one.name for one in listed) if listed else None
-
-
-def _plain(alias: str) -> str:
-    if "." in alias:
-        raise NotAllowed(f"The table name {alias!r} has a dot in it. Give it an alias without one.")
-    return alias

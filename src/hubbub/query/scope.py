@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, UnknownName
 from hubbub.policy.kinds import Kind
+from hubbub.policy.qualified_names import qualify
 from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Policy, Table, Value
 from hubbub.query.expression import Call, Column, Expression
 from hubbub.query.facts import ColumnFacts, declared, leads_of, made, missing_too
 from hubbub.query.functions import call
-from hubbub.query.ops import Relation, Scan
+from hubbub.query.ops import Relation, Scan, ScanColumn
 
 
 class Catalogue(Protocol):
@@ -86,7 +87,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
     columns = tuple(
         Named(
             one.name,
-            Column(f"{alias}.{one.name}", one.kind),
+            Column(qualify(alias, one.name), one.kind),
             declared(one, unit=one.name == table.unit, leads=leads_of(table, one.name, catalogue.policy)),
             lambda one=one: values(one.name, one.keys),  # type: ignore[misc]
             led=one.name == table.unit and bool(table.path),
@@ -95,7 +96,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
     )
     scan = Scan(
         table=table.name,
-        columns=tuple((one.column.name, one.column.kind) for one in columns),
+        columns=tuple(ScanColumn(one.column.name, one.column.kind, one.name) for one in columns),
         unit=table.unit,
         path=table.path,
         held=catalogue.policy.held(table.name),
@@ -105,7 +106,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
 
 
 class Scope:
-    """The sources of one SELECT. A column is called ``alias.column`` in the operations, so that no two are alike."""
+    """The sources of one SELECT. The operations name their columns by alias and column (``policy.qualified_names``)."""
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
@@ -168,7 +169,7 @@ class Scope:
         ]
         found = settled(found)
         if not found:
-            here = sorted(f"{source.alias}.{one.name}" for source in self.sources for one in source.columns)
+            here = sorted(qualify(source.alias, one.name) for source in self.sources for one in source.columns)
             raise UnknownName(f"There is no column {node.sql()!r}. There are: {', '.join(here)}.", column=node.name)
         if len(found) > 1:
             where = f"Say which: table.{node.name}" if wanted is None else "Give each its own name"

@@ -6,7 +6,7 @@ most one match for a row, and one row becomes at most ``max_fanout`` rows.
 
 from hubbub.errors import TooHeavy
 from hubbub.policy.tables import Policy
-from hubbub.query.expression import Expression
+from hubbub.query.expression import Column, Expression
 from hubbub.query.ops import (
     Cap,
     Filter,
@@ -87,9 +87,9 @@ def one_match(op: Relation, keys: tuple[Expression, ...], policy: Policy) -> boo
     if most_rows(op, policy) == 1:
         return True
     match op:
-        case Scan(table=table):
-            names = [str(getattr(key, "name", "")).partition(".")[2] for key in keys]
-            return any(policy.has_key(table, column) for column in names)
+        case Scan(table=table, columns=columns):
+            named = {key.name for key in keys if isinstance(key, Column)}
+            return any(policy.has_key(table, one.reads) for one in columns if one.name in named)
         case Reduce(keys=own):
             return {name for name, _ in own} <= {getattr(key, "name", None) for key in keys}
         case Filter() | Match():

@@ -29,7 +29,7 @@ from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.relations import Statement
 from hubbub.engines.run import Run
 from hubbub.engines.sources import Origin
-from hubbub.engines.words import name
+from hubbub.engines.words import Sql, name
 from hubbub.errors import EngineError, HubbubError
 from hubbub.ledger import Ledger, Marks
 from hubbub.mechanisms.bins import Bins
@@ -87,7 +87,7 @@ class Inside(DuckDB):
 
     def _origin(self, source: Source, columns: Sequence[str]) -> Origin:
         assert source.table is not None
-        return Origin(name(source.table))
+        return Origin(Sql(f"{name('memory')}.{name('main')}.{name(source.table)}"))  # a key list may have its name
 
     def _ask_public(self, statement: Statement, origins: Iterable[Origin]) -> list[list[Any]]:
         self._looking = True

@@ -22,7 +22,9 @@ from hubbub.cli.app import app
 from hubbub.engines import held
 from hubbub.errors import DataChanged, EngineError, NotOwned
 from hubbub.ledger import Marks
+from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Limits
+from hubbub.query.ops import Scan
 
 PEOPLE, ROWS = 600, 500
 POLICY = """
@@ -259,3 +261,34 @@ class TestPaths:
 def test_facts_without_the_files_they_were_seen_of_are_refused(db: hb.Database) -> None:
     with pytest.raises(hb.HubbubError, match="a stamp of each table"):
         replace(db.policy, seen={})
+
+
+@pytest.mark.parametrize("path", ["duckdb"], indirect=True)
+@pytest.mark.parametrize(
+    "altered",
+    [
+        "ALTER TABLE people RENAME TO others; CREATE VIEW people AS SELECT id, place FROM others, range(500)",
+        "DROP TABLE people; CREATE TABLE people (id BIGINT, twin BIGINT, place BIGINT GENERATED ALWAYS AS (twin))",
+        "ALTER TABLE people DROP COLUMN place",
+    ],
+)
+def test_a_table_that_became_something_else_is_not_read(
+    db: hb.Database, path: Path, altered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a table is stored, and not computed from other rows, is seen again by the process that reads it."""
+
+    def alter() -> None:
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(altered)
+
+    before_reading(db, monkeypatch, alter)
+    with pytest.raises(DataChanged, match="altered"):
+        counted(db, JOINED)
+    assert failures(db) == 0
+
+
+def test_files_are_not_part_of_the_name_of_a_bought_fact() -> None:
+    """An owner who appends would make everybody buy the same bounds again."""
+    scan = Scan(table="people", columns=(), unit="id")
+    stamped = replace(scan, held=Stamp((("people.parquet", None),)))
+    assert repr(stamped) == repr(scan)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from hubbub.attempt import Log
 from hubbub.engines import blocks as dealing
-from hubbub.engines import catalogue, dense, histogram, keyed, relations, totals
+from hubbub.engines import catalogue, dense, histogram, keyed, relations, totals, worker
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
 from hubbub.engines.held import held_by, read_held
@@ -43,6 +43,11 @@ _A_PLACE = 1024
 _LEAST_BITS, _MOST_BITS = 12, 24
 _MOST_APART = 1 << 29
 """The widest range of whole numbers that has a bit for each: 64 MiB a thread."""
+_CHANGES = {
+    worker.LOCKED: "A database of the question is open for writing in another process. Ask again when it is closed.",
+    worker.ALTERED: "A table of the question was altered since it was opened. Let the owner open the data again.",
+}
+"""What a process finds out before it reads a row, from locks and schemas alone."""
 _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
 
@@ -271,14 +276,11 @@ class DuckDB:
             if "rows" in answer:
                 rows: list[list[Any]] = answer["rows"]
                 return rows
-            busy, problem = bool(answer.get("busy")), str(answer.get("error"))
+            changed, problem = answer.get("changed"), str(answer.get("error"))
         except Exception as error:
-            busy, problem = False, f"{type(error).__name__}: {error}"
-        if busy:
-            raise DataChanged(
-                "A database of the question is open for writing in another process. Ask again when it is closed: what "
-                "was paid is not paid again."
-            )
+            changed, problem = None, f"{type(error).__name__}: {error}"
+        if changed is not None:
+            raise DataChanged(f"{_CHANGES[changed]} What was paid is not paid again.")
         self._tell(problem)
         raise EngineError from None
 
@@ -300,6 +302,7 @@ def _request(statement: Statement, origins: Iterable[Origin]) -> dict[str, Any]:
         ],
         "paths": sorted({path for origin in known for path in origin.paths}),
         "databases": {name: path for origin in known for name, path in (origin.databases or {}).items()},
+        "stored": [list(table) for origin in known for table in origin.stored],
     }
 
 

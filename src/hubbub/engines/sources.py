@@ -32,6 +32,8 @@ class Origin:
     paths: tuple[str, ...] = ()
     databases: Mapping[str, str] | None = None
     """Names in the statement → files."""
+    stored: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """Tables of these databases with columns that must be stored in them, and not computed while they are read."""
 
     @property
     def stamp(self) -> Stamp:
@@ -58,7 +60,7 @@ class Sources:
             case "json":
                 return _json(source.paths, tuple(columns))
             case "duckdb":
-                return _database(source)
+                return _database(source, tuple(columns))
             case "arrow" | "frame":
                 return _parquet((self._parquet_of(source),))
         raise PolicyError(f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow or DuckDB.")
@@ -105,11 +107,11 @@ def _json(paths: tuple[str, ...], columns: tuple[str, ...]) -> Origin:
     return Origin(reader("read_json", paths, {"columns": _texts(columns)} if columns else {}), paths)
 
 
-def _database(source: Source) -> Origin:
+def _database(source: Source, columns: tuple[str, ...]) -> Origin:
     (path,) = source.paths
     catalogue = "d" + hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     table = Sql(f"{name(catalogue)}.{name('main')}.{name(source.table or '')}")
-    return Origin(table, databases={catalogue: path})
+    return Origin(table, databases={catalogue: path}, stored=((catalogue, source.table or "", columns),))
 
 
 def _texts(columns: Iterable[str]) -> Sql:

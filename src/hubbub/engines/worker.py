@@ -26,13 +26,22 @@ _MANY = 1000
 """Public keys beyond which the engine is faster with a table of them than with a list in the statement."""
 GO = "go"
 """What a process waits for before it reads anything."""
-_LOCKED = "Could not set lock on file"
+LOCKED, ALTERED = "locked", "altered"
+_SAYS_LOCKED = "Could not set lock on file"
 """What the engine says where another process has a database open for writing, before it reads anything of it."""
+_STORED = (
+    "SELECT count(*) FROM duckdb_columns() AS c SEMI JOIN duckdb_tables() AS t "
+    "USING (database_oid, schema_oid, table_oid) "
+    "WHERE c.database_name = $1 AND c.schema_name = 'main' AND lower(c.table_name) = $2 AND NOT c.is_generated AND "
+    "list_contains($3, lower(c.column_name))"
+)
+"""How many of some columns are stored in a table: those of a view, and generated ones, are computed while they are
+read, from whatever rows they like."""
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 
 
-class Busy(Exception):
-    """A database is open for writing elsewhere: that depends on a lock alone, and no row has been read."""
+class Changed(Exception):
+    """A database is not as it was opened, or is open for writing elsewhere: seen before any row is read."""
 
 
 def send(channel: socket.socket, message: Any) -> None:
@@ -158,8 +167,8 @@ def serve(channel: socket.socket) -> None:
         if problem is not None:
             raise problem
         answer: dict[str, Any] = {"rows": ahead.rows()}
-    except Busy:
-        answer = {"busy": True}
+    except Changed as change:
+        answer = {"changed": change.args[0]}
     except BaseException as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     send(channel, answer)
@@ -264,9 +273,14 @@ def lock(connection: Any, request: dict[str, Any]) -> None:
         try:
             connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
         except Exception as problem:
-            if _LOCKED in str(problem):
-                raise Busy from None
+            if _SAYS_LOCKED in str(problem):
+                raise Changed(LOCKED) from None
             raise
+    for catalogue, table, columns in request["stored"]:
+        names = [column.lower() for column in columns]
+        ((stored,),) = connection.execute(_STORED, [catalogue, table.lower(), names]).fetchall()
+        if stored != len(names):
+            raise Changed(ALTERED)
     paths = "[" + ", ".join(_text(path) for path in request["paths"]) + "]"
     _set(connection, ("allowed_paths", paths), ("enable_external_access", "false"), ("lock_configuration", "true"))
 

@@ -5,6 +5,7 @@ which column was read. Exact numbers are those of the product's own plans.
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ import pytest
 import hubbub as hb
 from bench.asked import noiseless
 from hubbub import publish
-from hubbub.blocks import rows_of
 from hubbub.errors import HubbubError, NotAllowed, ParameterError, PolicyError, UnknownName
 from hubbub.learn import GaussianNB, StandardScaler
 from hubbub.ledger import Marks
+from hubbub.query.rows import rows_of
 from hubbub.testing.replay import replayed
 
 PEOPLE = 20
@@ -38,7 +39,7 @@ def opened(folder: Path, data: Any, *, unit: str = "u", **changes: Any) -> hb.Da
     columns = [name for name in data.columns if name != unit] if isinstance(data, pd.DataFrame) else []
     options: dict[str, Any] = {
         "unit": unit,
-        "budget": hb.Budget(epsilon=4 * 10**6),
+        "budget": hb.Budget(epsilon=Fraction(4 * 10**6)),
         "bounds": dict.fromkeys(columns, (0, 50)),
         "max_groups": 5,
         "max_rows": 5,

@@ -81,8 +81,8 @@ def test_promises_that_are_broken() -> None:
     assert found["who", Fact.UNIQUE] == (2, 2)
     assert not report.holds
     assert report.unique == frozenset()
-    assert '✗ my "t".ward: not null: not 1 of 6 rows. Take the declaration back: nullable = true.' in str(report)
-    assert '✗ my "t".who: one row a unit: not 2 of 2 units.' in str(report)
+    assert '✗ "my ""t""".ward: not null: not 1 of 6 rows. Take the declaration back: nullable = true.' in str(report)
+    assert '✗ "my ""t""".who: one row a unit: not 2 of 2 units.' in str(report)
     assert str(report).startswith("Version v7: broken promises.")
 
 
@@ -91,7 +91,7 @@ def test_promises_that_are_kept() -> None:
     assert against(report)["n", Fact.UNIQUE] == (0, 5)
     assert report.unique == {'my "t"'}
     assert report.holds
-    assert '✓ my "t".n: one row a unit: yes, all 5 units.' in str(report)
+    assert '✓ "my ""t""".n: one row a unit: yes, all 5 units.' in str(report)
 
 
 @pytest.mark.parametrize(("most", "many"), [(1, 2), (2, 1), (3, 0)])

@@ -251,6 +251,7 @@ def test_lines_are_found() -> None:
     assert lines.of("b", "j", "k", "l") == 12
     assert lines.of("n") == 14
     assert lines.of() == 1
+    assert Lines('x = 1\n[t."a.b"]\n"c\\"d" = 1\n').of("t", "a.b", 'c"d') == 3
 
 
 def test_other_errors_keep_their_own_words(folder: Path) -> None:

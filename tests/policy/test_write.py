@@ -11,7 +11,8 @@ from hubbub.policy.build import Schema
 from hubbub.policy.kinds import Type
 from hubbub.policy.read import parse_policy
 from hubbub.policy.tables import Source
-from hubbub.policy.write import Draft, key, starter, text
+from hubbub.policy.toml_text import header, key, text
+from hubbub.policy.write import Draft, starter
 
 SCHEMA: list[tuple[str, str | None]] = [
     ("patient", "BIGINT"),
@@ -93,4 +94,5 @@ def test_no_value_and_no_line_of_a_name_slips_in() -> None:
 def test_strings_and_keys_come_back(value: str) -> None:
     assert tomllib.loads(f"x = {text(value)}") == {"x": value}
     assert tomllib.loads(f"{key(value)} = 1") == {value: 1}
+    assert tomllib.loads(header("tables", value)) == {"tables": {value: {}}}
     assert tomllib.loads(f"x = {text(chr(0xD800))}") == {"x": "\ufffd"}

@@ -60,7 +60,7 @@ def _table(report: "Report") -> "Table":
         style = "red" if one.broken else "" if one.holds else "yellow"
         made.add_row(
             cell(_mark(one), style or "green"),
-            cell(one.table if one.column is None else f"{one.table}.{one.column}"),
+            cell(one.place),
             cell(one.fact),
             cell(f"{one.against:,}", style),
             cell(f"{one.out_of:,}"),

@@ -32,10 +32,11 @@ from hubbub.privacy.event import DiscreteGaussianEvent, Event, PureEvent
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.query.bounds import interval_of
-from hubbub.query.expression import Expression, literal
+from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.frame import Frame
 from hubbub.query.functions import call
-from hubbub.query.ops import Aggregate, Measure, Tally
+from hubbub.query.lacking import behind
+from hubbub.query.ops import Aggregate, Measure, Relation, Scan, Tally
 from hubbub.query.plan import one_row_a_unit
 from hubbub.query.question import Question
 from hubbub.query.scalars import alike, as_real
@@ -141,7 +142,8 @@ def read(wish: Wish, policy: Policy, catalogue: Catalogue) -> Lesson:
     _check_estimator(estimator)
     if policy.budget.neighbors is not Neighbors.ADD_REMOVE:
         raise NotAllowed("Learning is for accounts whose neighbours add or remove a unit. Open one with such a budget.")
-    if isinstance(wish.columns, str) or not names or len({*names, target}) != len(names) + 1:
+    different = {one.lower() if isinstance(one, str) else one for one in (*names, target)}
+    if isinstance(wish.columns, str) or not names or len(different) != len(names) + 1:
         raise ParameterError("columns", "a list of different names, the target's not among them", wish.columns)
     if len(names) > MOST_COLUMNS:
         raise ParameterError("columns", f"at most {MOST_COLUMNS} names", len(names))
@@ -154,7 +156,7 @@ def read(wish: Wish, policy: Policy, catalogue: Catalogue) -> Lesson:
     given = [one.argument for one in asked.asked if one.argument is not None]
     pupil = clone(estimator)
     if isinstance(pupil, WITH_LABELS):
-        classes = _classes(pupil, wish, policy)
+        classes = _classes(pupil, given[-1], asked.relation, policy)
         pupil.set_params(classes=classes)
         given[-1] = _coded(given[-1], classes)
     single = one_row_a_unit(asked.relation, policy)
@@ -223,15 +225,22 @@ def _real(value: Expression, called: str) -> Expression:
     raise TypeMisfit(f"{called} holds {value.kind.type} values, and this learns from numbers. Leave it out.")
 
 
-def _classes(pupil: Any, wish: Wish, policy: Policy) -> list[Any]:
+def _classes(pupil: Any, label: Expression, relation: Relation, policy: Policy) -> list[Any]:
     """As the estimator says, or the keys that the owner declared, in the order that the estimator gives them."""
-    table = policy.tables.get(wish.frame.name)
-    column = None if table is None else table.column(str(wish.target))
-    named = pupil.classes if pupil.classes is not None else (None if column is None else column.keys)
+    named = pupil.classes if pupil.classes is not None else _declared_keys(label, relation, policy)
     if named is None:
         raise MissingKeys("Which classes there are is not declared. Say classes=[…], or let the owner declare keys.")
     found: list[Any] = np.unique(np.asarray([one for one in named if one is not None])).tolist()
     return found
+
+
+def _declared_keys(label: Expression, relation: Relation, policy: Policy) -> Sequence[Any] | None:
+    """Return the keys of the column that a label is read from; None for anything that is computed."""
+    rows, value = behind(relation, label)
+    if not isinstance(rows, Scan) or not isinstance(value, Column):
+        return None
+    declared = [policy.tables[rows.table].column(one.reads) for one in rows.columns if one.name == value.name]
+    return next((one.keys for one in declared if one is not None), None)
 
 
 def _coded(label: Expression, classes: Sequence[Any]) -> Expression:

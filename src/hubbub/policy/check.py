@@ -12,6 +12,7 @@ from typing import Any
 from hubbub.errors import PolicyError
 from hubbub.policy import probe
 from hubbub.policy.kinds import Type
+from hubbub.policy.qualified_names import qualify
 from hubbub.policy.sources import UNTYPED
 from hubbub.policy.tables import Column, Policy, Table
 
@@ -71,15 +72,19 @@ class Finding:
         return self.fact in PROMISES and not self.holds
 
     @property
+    def place(self) -> str:
+        """The table, or the column of it."""
+        return self.table if self.column is None else qualify(self.table, self.column)
+
+    @property
     def remedy(self) -> str:
         """What follows, or what to do, where it does not hold."""
         return _REMEDIES[self.fact]
 
     def __str__(self) -> str:
-        place = self.table if self.column is None else f"{self.table}.{self.column}"
         units = dict.fromkeys((Fact.UNIQUE, Fact.ROWS, Fact.TOTAL), "units")
         what = {**units, Fact.KEY: "values"}.get(self.fact, "rows")
-        start = f"{place}: {self.fact}"
+        start = f"{self.place}: {self.fact}"
         if self.holds:
             return f"{start}: yes, all {self.out_of} {what}."
         return f"{start}: not {self.against} of {self.out_of} {what}. {self.remedy}"

@@ -4,6 +4,7 @@ A scan of the text for headers and keys, good enough to point: where it is foole
 """
 
 import re
+import tomllib
 
 _BARE = r"[A-Za-z0-9_-]+"
 _ANY = rf"(?:{_BARE}|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
@@ -45,4 +46,7 @@ def _split(dotted: str) -> tuple[str, ...]:
 
 
 def _unquoted(part: str) -> str:
-    return part[1:-1] if part[0] in "\"'" else part
+    try:
+        return str(tomllib.loads(f"name = {part}")["name"]) if part[0] in "\"'" else part
+    except ValueError:  # not TOML, which whoever parses the file says
+        return part

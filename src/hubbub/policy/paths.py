@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
 from hubbub.policy.kinds import Type
+from hubbub.policy.toml_text import header
 
 if TYPE_CHECKING:
     from hubbub.policy.tables import Column, Table
@@ -135,7 +136,7 @@ def _key(there: "Table", table: "Table", here: "Table", step: Step) -> "Column":
         raise _refused(
             table,
             f"goes by {key.name} of table {there.name}, which is not declared unique: a row could have two owners. "
-            f"Add unique = true to [tables.{there.name}.columns.{key.name}], if it holds.",
+            f"Add unique = true to {header('tables', there.name, 'columns', key.name)}, if it holds.",
         )
     if key.kind.type is not column.kind.type:
         raise _refused(

@@ -21,6 +21,7 @@ from hubbub.policy.lines import Lines
 from hubbub.policy.paths import Step, followed, through
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Policy, Source, Table
+from hubbub.policy.toml_text import dotted, header, key
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 
@@ -209,20 +210,20 @@ class _Reader:
         found = content.get(name, {})
         with self._at(*above, name):
             if not isinstance(found, dict):
-                raise PolicyError(f"{'.'.join((*above, name))} must be a table: [{'.'.join((*above, name))}].")
+                raise PolicyError(f"{dotted(*above, name)} must be a table: {header(*above, name)}.")
         if known is not None:
             self._only(found, known, *above, name)
         return found
 
     def _only(self, content: Mapping[str, Any], known: tuple[str, ...], *above: str) -> None:
-        for key in content:
-            if key in known:
+        for written in content:
+            if written in known:
                 continue
-            with self._at(*above, key):
-                if known is TABLE and key in _REFUSED:
-                    raise PolicyError(_REFUSED[key])
-                where = f"[{'.'.join(above)}]" if above else "A policy"
-                raise PolicyError(f"{where} has no key {key}.{declared.suggestion(key, known)}")
+            with self._at(*above, written):
+                if known is TABLE and written in _REFUSED:
+                    raise PolicyError(_REFUSED[written])
+                where = header(*above) if above else "A policy"
+                raise PolicyError(f"{where} has no key {key(written)}.{declared.suggestion(written, known)}")
 
     @contextmanager
     def _at(self, *path: str) -> Iterator[None]:

@@ -3,16 +3,14 @@
 Everything that only the owner can know is left as a comment: the unit first of all, then bounds and public keys.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hubbub.policy.build import Schema
 from hubbub.policy.kinds import Kind, Type
 from hubbub.policy.sources import UNTYPED
+from hubbub.policy.toml_text import header, key, text
 from hubbub.policy.types import Unusable, engine_kind
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 _HEAD = """\
 # What Hubbub may tell about this data, and about whom. Written from the schema alone: no value has been looked at.
@@ -55,27 +53,8 @@ def starter(drafts: Sequence[Draft], *, account: str = "people", ledger: str = "
     return "\n".join([head, *(_table(draft) for draft in drafts)])
 
 
-def text(value: str) -> str:
-    """A TOML string, whatever it holds."""
-    out = []
-    for char in value:
-        if char in '"\\':
-            out.append("\\" + char)
-        elif char.isprintable():
-            out.append(char)
-        else:
-            code = ord(char) if not 0xD800 <= ord(char) <= 0xDFFF else 0xFFFD
-            out.append(f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
-    return f'"{"".join(out)}"'
-
-
-def key(value: str) -> str:
-    """A TOML key: bare where it can be."""
-    return value if _BARE.fullmatch(value) else text(value)
-
-
 def _table(draft: Draft) -> str:
-    lines = [f"[tables.{key(draft.name)}]", f"path = {text(draft.path)}", f"format = {text(draft.format)}"]
+    lines = [header("tables", draft.name), f"path = {text(draft.path)}", f"format = {text(draft.format)}"]
     if draft.table is not None:
         lines.append(f"table = {text(draft.table)}")
     if draft.unit is not None:
@@ -84,7 +63,7 @@ def _table(draft: Draft) -> str:
         lines.append('# unit = "…"                # the column that says whose a row is: the person, patient, device')
         lines.append("# public = true             # instead of a unit, if its rows may be shown to anybody")
     lines += ["# unique = true             # if a person has at most one row", ""]
-    lines.append(f"[tables.{key(draft.name)}.columns]")
+    lines.append(header("tables", draft.name, "columns"))
     lines += [_column(draft, name, engine) for name, engine in draft.schema]
     return "\n".join(lines) + "\n"
 

@@ -18,6 +18,7 @@ from hubbub.parameters import positive, rational, whole
 from hubbub.policy.decimals import exact
 from hubbub.policy.declared import suggestion
 from hubbub.policy.lines import Lines
+from hubbub.policy.toml_text import header
 from hubbub.publish import tags
 from hubbub.publish.cube_release import CubeRelease
 from hubbub.publish.domain import Axis, Domain, bins
@@ -239,7 +240,7 @@ class _Reader:
         for key in content:
             with self._at(*above, key):
                 if key not in known:
-                    where = f"[{'.'.join(above)}]" if above else "A recipe"
+                    where = header(*above) if above else "A recipe"
                     raise RecipeError(f"{where} has no key {key}.{suggestion(key, known)}")
 
     @contextmanager

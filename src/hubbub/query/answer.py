@@ -183,10 +183,8 @@ def _interval_of(plan: Plan, place: int) -> int | None:
 
 def _shows(plan: Plan, place: int) -> int | None:
     """The aggregate that an output shows as it is, if it does."""
-    expression = plan.question.outputs[place].expression
-    if isinstance(expression, Column) and expression.name.startswith("noisy "):
-        return int(expression.name.removeprefix("noisy "))
-    return None
+    expression, asked = plan.question.outputs[place].expression, range(len(plan.question.asked))
+    return next((one for one in asked if expression == Column(noisy_name(one), expression.kind)), None)
 
 
 def _compared(order: Sequence[Order], left: Any, right: Any) -> int:

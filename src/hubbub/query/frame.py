@@ -109,8 +109,12 @@ class Frame:
 
     def group_by(self, *columns: str | Term, **named: Operand) -> "Grouped":
         """A group for each combination of these values."""
-        keys = {one if isinstance(one, str) else one.text: _column(one) for one in columns}
-        return Grouped(frame=self, keys={**keys, **{called: _term(term) for called, term in named.items()}})
+        keys: dict[str, Term] = {}
+        given = [(one if isinstance(one, str) else one.text, _column(one)) for one in columns]
+        for called, term in [*given, *((called, _term(term)) for called, term in named.items())]:
+            if keys.setdefault(called, term).text != term.text:
+                raise ParameterError("columns", "under different names; name an expression: group_by(name=…)", called)
+        return Grouped(frame=self, keys=keys)
 
     def agg(self, **aggregates: Term) -> "Asking":
         """Aggregates of all rows together."""
@@ -168,6 +172,8 @@ class Grouped:
         """What is asked of each group, each under its name."""
         if not aggregates or not all(isinstance(one, Term) for one in aggregates.values()):
             raise ParameterError("aggregates", "named terms, such as n=hb.count()", tuple(aggregates))
+        if aggregates.keys() & self.keys.keys():
+            raise ParameterError("aggregates", "under other names than the keys", min(aggregates.keys() & self.keys))
         return Asking(grouped=self, aggregates=aggregates)
 
 

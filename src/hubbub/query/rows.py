@@ -17,6 +17,8 @@ def rows_of(text: str, catalogue: Catalogue) -> tuple[Relation, tuple[tuple[str,
         found = reading.derived(tree, {})
         if found.unit is None:
             raise NotOwned("All tables of the query are public. Name a private one, or read them without Hubbub.")
+        if len({output.name.lower() for output in found.outputs}) != len(found.outputs):
+            raise NotAllowed("Two columns of the query have one name. Give each its own: SELECT x AS y.")
     except QueryError as problem:
         raise at(problem, reading.node, text) from None
     except RecursionError:

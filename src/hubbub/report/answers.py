@@ -9,6 +9,7 @@ from hubbub.policy.kinds import Type
 from hubbub.query.answer import Answer
 from hubbub.query.columns import PLAIN
 from hubbub.query.expression import columns_of
+from hubbub.query.question import noisy_name
 from hubbub.query.shown import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
 
@@ -59,8 +60,9 @@ def plot_answer(answer: Answer, *, column: str | None = None, title: str | None 
 def _places(answer: Answer) -> tuple[list[int], list[int]]:
     """The outputs that are noisy numbers, and those that show keys alone."""
     noisy, keys = [], []
+    measured = {noisy_name(place) for place in range(len(answer.plan.question.asked))}
     for place, output in enumerate(answer.plan.question.outputs):
-        if any(name.startswith("noisy ") for name in columns_of(output.expression)):
+        if columns_of(output.expression) & measured:
             if output.expression.kind.type in {Type.INTEGER, Type.REAL} and answer.nesting(place) == PLAIN:
                 noisy.append(place)
         else:

@@ -169,7 +169,7 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     secret.facts.check_fit(mechanism)
     answer = mechanism.draw(opened(secret))
     payment = self._purse.pay(secret.facts.account, mechanism.event, label=label, key=key)
-    told = payment.answer if payment.answered else self._purse.keep(payment, answer)
+    told = payment.answer if payment.answered else _kept(self, payment, answer)
     return Release(
         value=told,
         mechanism=mechanism,
@@ -180,23 +180,30 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     )
 
 
-def _told_first(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
+def _kept(meter: Meter, payment: Payment, drawn: Any) -> Any:
+    purse = meter._purse
+    return purse.decode(purse.keep(payment, purse.encode(drawn)))
+
+
+def _told_first(ledger: Ledger, ask: Any, work: Any, *, present: Any = None, **_: Any) -> Any:
     """The answer is on its way before it is stored, and stays there if it cannot be."""
+    show = present or (lambda reply: reply)
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
-        return Reply(entry=ticket.entry, answer=ticket.answer)
+        return show(Reply(entry=ticket.entry, answer=ticket.answer))
     drawn = work(Meter(Prepaid(ticket, terms=ledger.statement(ask.account).budget.filter)))
     try:
-        return Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn))
+        return show(Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn)))
     except Exception:
-        return Reply(entry=ticket.entry, answer=drawn)
+        return show(Reply(entry=ticket.entry, answer=drawn))
 
 
-def _charged_last(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
+def _charged_last(ledger: Ledger, ask: Any, work: Any, *, present: Any = None, **_: Any) -> Any:
     """The work is done before it is paid for."""
+    show = present or (lambda reply: reply)
     drawn = work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))
     ticket = ledger.reserve(ask)
-    return Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn))
+    return show(Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn)))
 
 
 def _everywhere(fault: Any) -> Fault:

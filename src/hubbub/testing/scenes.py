@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hubbub import meter as gate
-from hubbub.errors import AccountingError, BudgetExceeded, EngineError, Frozen, HubbubError, KeyConflict, MisfitError
+from hubbub.errors import BudgetExceeded, EngineError, Frozen, HubbubError, KeyConflict, MisfitError
 from hubbub.ledger import ALLOWANCE, Ask
 from hubbub.ledger.values import written
 from hubbub.mechanisms import Gaussian, Geometric, Laplace, SparseVector
@@ -202,7 +202,7 @@ def _too_many() -> Iterator[str]:
         def work(meter: Meter) -> str:
             return written([meter.measure(_GEOMETRIC, Sealed(held, 1)).value for _ in range(2)])
 
-        with suppress(AccountingError):
+        with suppress(EngineError):
             gate.answered(held.ledger, ask, work)
             yield "One payment was good for two draws."
         watch = Meter.on(held.ledger).watch(SparseVector(epsilon=_EPSILON, threshold=0), account=ACCOUNT)

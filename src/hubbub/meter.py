@@ -28,7 +28,7 @@ from hubbub.parameters import Real, positive
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.loss import Loss
 from hubbub.privacy.sensitivity import ADDITIVE
-from hubbub.purse import InMemory, OnLedger, Prepaid, Purse
+from hubbub.purse import InMemory, OnLedger, Payment, Prepaid, Purse
 from hubbub.release import Release
 from hubbub.secret import Secret, opened
 from hubbub.watch import Watch
@@ -79,23 +79,38 @@ class Meter:
         facts.check_fit(mechanism)
         event = mechanism.event
         payment = self._purse.pay(facts.account, event, label=label, key=key)
-        answer = payment.answer
-        if not payment.answered:
-            drawn, failed = attempt(lambda: mechanism.draw(self._open(mechanism, secret)), log=self._log)
-            payment = self._purse.fail(payment) if failed else payment
-            if failed and not payment.answered:
-                raise EngineError
-            answer = payment.answer if failed else self._purse.keep(payment, drawn)
         grid = facts.grid if facts.grid is not None and mechanism.needs.norm in ADDITIVE else Fraction(1)
-        return Release(
-            value=off_grid(answer, grid),
-            mechanism=mechanism,
-            event=event,
-            account=facts.account,
-            entry=payment.entry,
-            grid=grid,
-            label=label,
-        )
+
+        def release(answer: Any) -> Release:
+            return Release(
+                value=off_grid(answer, grid),
+                mechanism=mechanism,
+                event=event,
+                account=facts.account,
+                entry=payment.entry,
+                grid=grid,
+                label=label,
+            )
+
+        def draw() -> tuple[Any, Release]:
+            drawn = self._purse.encode(mechanism.draw(self._open(mechanism, secret)))
+            return drawn, release(self._purse.decode(drawn))
+
+        if payment.answered:
+            return release(payment.answer)
+        made, failed = attempt(draw, log=self._log)
+        if failed or made is None:
+            payment = self._purse.fail(payment)
+            if not payment.answered:
+                raise EngineError
+            return release(payment.answer)
+        drawn, shown = made
+        stored = self._purse.keep(payment, drawn)
+        return shown if stored is drawn else release(self._purse.decode(stored))
+
+    def count_failure(self, release: Release) -> None:
+        """Count that what was computed after a measurement failed, against whoever paid for the measurement."""
+        self._purse.fail(Payment(release.entry), settled=True)
 
     def watch(self, mechanism: SparseVector, *, account: str, grid: Real = 1, label: str = "watch") -> Watch:
         """Pay for a whole stream of questions against one threshold, and only then draw what it is compared with.
@@ -111,19 +126,28 @@ class Meter:
                 "What was paid for in advance is answered as a whole, or drawn again: measure a SparseVector instead."
             )
         payment = self._purse.pay(account, mechanism.event, label=label, key=None)
+
+        def begin() -> tuple[Any, Watch]:
+            watch = Watch(
+                stream=Stream(mechanism),
+                account=account,
+                grid=step,
+                entry=payment.entry,
+                opens=self._open,
+                fails=lambda: self._purse.fail(payment, settled=True),
+                checks=lambda: self._purse.check(payment),
+                log=self._log,
+            )
+            return self._purse.encode("opened"), watch
+
+        made, failed = attempt(begin, log=self._log)
+        if failed or made is None:
+            self._purse.fail(payment)
+            raise EngineError
+        settled, watch = made
         # Settled at once: a charge without an answer would let whoever retries draw another noisy threshold.
-        self._purse.keep(payment, "opened")
-        stream = Stream(mechanism)
-        return Watch(
-            stream=stream,
-            account=account,
-            grid=step,
-            entry=payment.entry,
-            opens=self._open,
-            fails=lambda: self._purse.fail(payment, settled=True),
-            checks=lambda: self._purse.check(payment),
-            log=self._log,
-        )
+        self._purse.keep(payment, settled)
+        return watch
 
     def _open(self, mechanism: Mechanism, secret: Secret[Any]) -> Any:
         """The one place where a Secret is opened; ``hubbub.testing.replay`` looks on from here."""
@@ -199,10 +223,11 @@ def answered(
     ticket = ledger.reserve(ask, meanwhile=meanwhile)
     if ticket.answer is not None:
         return show(Reply(entry=ticket.entry, answer=ticket.answer))
-    terms = ledger.statement(ask.account).budget.filter
 
     def draw() -> tuple[str, Any]:
+        terms = ledger.statement(ask.account).budget.filter
         drawn = work(Meter(Prepaid(ticket, terms=terms), log=log))
+        drawn.encode()  # what no ledger can store fails here, where it is counted
         return drawn, show(Reply(entry=ticket.entry, answer=drawn))
 
     made, failed = attempt(draw, log=log)

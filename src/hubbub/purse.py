@@ -23,7 +23,6 @@ class Payment:
     entry: int
     answer: Any = None
     answered: bool = False
-    ticket: Ticket | None = None
 
 
 class Purse(Protocol):
@@ -32,8 +31,14 @@ class Purse(Protocol):
     def pay(self, account: str, event: Event, *, label: str, key: str | None) -> Payment:
         """Charge, or raise; nothing is read before this returns."""
 
-    def keep(self, payment: Payment, answer: Any) -> Any:
-        """Store the answer where it will be stored, and give back the one to reply with."""
+    def encode(self, answer: Any) -> Any:
+        """Return an answer in the form that ``keep`` stores; raise here, and not there, where it has none."""
+
+    def decode(self, stored: Any) -> Any:
+        """Return the answer that was stored in this form."""
+
+    def keep(self, payment: Payment, stored: Any) -> Any:
+        """Store an encoded answer, and give back the one to reply with, encoded too."""
 
     def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
         """Count a failure after the charge; where another draw was stored for it meanwhile, return the payment with it.
@@ -71,9 +76,17 @@ class InMemory:
             spent = self._spent[account] = terms.spend(self._spent[account], charge)
         return Payment(spent.charges)
 
-    def keep(self, payment: Payment, answer: Any) -> Any:
-        """Nothing is kept."""
+    def encode(self, answer: Any) -> Any:
+        """Leave it as it is."""
         return answer
+
+    def decode(self, stored: Any) -> Any:
+        """Leave it as it is."""
+        return stored
+
+    def keep(self, payment: Payment, stored: Any) -> Any:
+        """Nothing is kept."""
+        return stored
 
     def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
         """Count nothing: accounts in memory have no principals beside their owner, who has the data."""
@@ -119,24 +132,29 @@ class OnLedger:
         )
         ticket = self._ledger.reserve(ask)
         if ticket.answer is None:
-            return Payment(ticket.entry, ticket=ticket)
+            return Payment(ticket.entry)
         return Payment(ticket.entry, answer=read(ticket.answer), answered=True)
 
-    def keep(self, payment: Payment, answer: Any) -> Any:
+    def encode(self, answer: Any) -> Any:
+        """Write it as text."""
+        return written(answer)
+
+    def decode(self, stored: Any) -> Any:
+        """Read what was written."""
+        return read(stored)
+
+    def keep(self, payment: Payment, stored: Any) -> Any:
         """Durable when this returns; another answer to the same charge may have been first."""
-        assert payment.ticket is not None
-        return read(self._ledger.settle(payment.ticket, written(answer)))
+        return self._ledger.settle(payment, stored)
 
     def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
         """Durable when this returns."""
-        assert payment.ticket is not None
-        stored = self._ledger.fail(payment.ticket, settled=settled)
+        stored = self._ledger.fail(payment, settled=settled)
         return payment if stored is None else replace(payment, answer=read(stored), answered=True)
 
     def check(self, payment: Payment) -> None:
         """Frozen, where the allowance of failures is used up."""
-        assert payment.ticket is not None
-        self._ledger.check_allowance(payment.ticket)
+        self._ledger.check_allowance(payment)
 
     def fits(self, account: str, event: Event) -> bool:
         """Whether the account's own budget has room; a principal's limits may be narrower."""
@@ -169,9 +187,17 @@ class Prepaid:
             self._left = Charge(loss=self._left.loss - charge.loss, failure=self._left.failure - charge.failure)
         return Payment(self._ticket.entry)
 
-    def keep(self, payment: Payment, answer: Any) -> Any:
-        """The question's answer is stored as a whole, by who asked it."""
+    def encode(self, answer: Any) -> Any:
+        """Leave it as it is."""
         return answer
+
+    def decode(self, stored: Any) -> Any:
+        """Leave it as it is."""
+        return stored
+
+    def keep(self, payment: Payment, stored: Any) -> Any:
+        """The question's answer is stored as a whole, by who asked it."""
+        return stored
 
     def fail(self, payment: Payment, *, settled: bool = False) -> Payment:
         """Count nothing: the question fails as a whole, and ``answered`` counts it once."""

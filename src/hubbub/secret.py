@@ -5,6 +5,7 @@ formatting, comparing, iterating, pickling, copying, or doing arithmetic with an
 recompute its facts. Only the Meter opens one, after it has charged.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, TypeVar
@@ -75,6 +76,13 @@ class Facts:
             raise MisfitError(f"{name} relies on monotone scores, which are not proven here.", mechanism=name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Later(Generic[T]):
+    """An exact value that is computed when it is opened."""
+
+    compute: Callable[[], T]
+
+
 class Secret(Generic[T]):
     """An exact value under seal. ``facts`` may be read; the value may not."""
 
@@ -85,6 +93,11 @@ class Secret(Generic[T]):
     def __init__(self, value: T, facts: Facts) -> None:
         object.__setattr__(self, "facts", facts)
         object.__setattr__(self, "_Secret__value", value)
+
+    @classmethod
+    def later(cls, compute: Callable[[], T], facts: Facts) -> "Secret[T]":
+        """Seal a value that is computed when it is opened: after the charge, so that a failure of it is counted."""
+        return cls(_Later(compute), facts)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<Secret of account {self.facts.account!r}, sealed>"
@@ -98,8 +111,8 @@ class Secret(Generic[T]):
 
 def opened(secret: Secret[T]) -> T:
     """The exact value: for the Meter, after the charge, and for nobody else (a test reads every import of it)."""
-    value: T = object.__getattribute__(secret, "_Secret__value")
-    return value
+    value: T | _Later[T] = object.__getattribute__(secret, "_Secret__value")
+    return value.compute() if isinstance(value, _Later) else value
 
 
 def _sealed(self: Any, *_: object, **__: object) -> NoReturn:

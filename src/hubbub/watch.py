@@ -70,13 +70,18 @@ class Watch:
         if facts.grid != self.grid:
             raise MisfitError(f"This watch counts steps of {self.grid}, and the value steps of {facts.grid}.")
         self.stream.check()
-        found, failed = attempt(lambda: self.stream.ask(self.opens(mechanism, secret)), log=self.log)
+        found, failed = attempt(lambda: self._asked(secret), log=self.log)
         if failed:
             self.stream.check()  # another thread may have had the last answer meanwhile
             self.stream.end()
             self.fails()
             raise EngineError
         self.checks()
+        return found
+
+    def _asked(self, secret: Secret[Any]) -> Above | None:
+        """Open the value, compare it, and return what is above in its own units."""
+        found = self.stream.ask(self.opens(self.stream.mechanism, secret))
         if found is None:
             return None
         number = None if found.number is None else off_grid(found.number, self.grid)

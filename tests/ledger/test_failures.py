@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -11,14 +11,18 @@ import pytest
 
 from hubbub.errors import DataChanged, EngineError, Frozen, GrantError, HubbubError, LedgerCorrupt, UnknownAccount
 from hubbub.ledger import ALLOWANCE, Failures, Ledger, Ticket
+from hubbub.mechanisms import Geometric
+from hubbub.mechanisms.threshold import LaplaceThreshold
 from hubbub.meter import Meter, Reply, answered
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.secret import Facts, Secret
 from tests.ledger.asking import DAY, Clock, ask, charges, pure
 from tests.ledger.sample import damage
 
 Opening = Callable[..., Ledger]
 
-EIGHTH = Fraction(1, 8)
+EIGHTH, ONE = Fraction(1, 8), Fraction(1)
 
 
 @pytest.fixture
@@ -288,6 +292,41 @@ class TestAnswering:
         assert refused.value.__context__ is None
         assert many(granted) == {"ann": 1}
         assert all(entry.kind != "answer" for entry in granted.entries())
+
+    @pytest.mark.parametrize("key", [b"b", (b"b",), 1j])
+    def test_an_answer_that_no_ledger_stores_is_counted(self, granted: Ledger, key: Hashable) -> None:
+        """Selected keys are values of rows: whether one of them can be written down is a fact about a row."""
+        select = LaplaceThreshold(epsilon=Fraction(1), delta=Fraction(1, 100))
+        granted.open_account("keys", Budget(epsilon=Fraction(2), delta=Fraction(1, 10)))
+        granted.grant("keys", "ann")
+        secret = Secret({key: 1000}, Facts(account="keys", sensitivity=Sensitivity(l0=1, linf=Fraction(1))))
+        with pytest.raises(EngineError) as refused:
+            Meter.on(granted, principal="ann").measure(select, secret)
+        assert refused.value.args == EngineError().args
+        assert refused.value.__context__ is None
+        assert many(granted) == {"ann": 1}
+        assert all(entry.kind != "answer" for entry in granted.entries())
+
+    def test_text_that_no_ledger_stores_is_counted(self, granted: Ledger) -> None:
+        with pytest.raises(EngineError) as refused:
+            answered(granted, ask(principal="ann"), lambda meter: "\ud800")
+        assert refused.value.__context__ is None
+        assert many(granted) == {"ann": 1}
+
+    def test_a_value_is_computed_when_it_is_opened_and_its_failure_is_counted(self, granted: Ledger) -> None:
+        meter, facts = Meter.on(granted, principal="ann"), Facts(account="patients", sensitivity=Sensitivity(l1=ONE))
+        seen: list[int] = []
+
+        def compute() -> int:
+            seen.append(len([entry for entry in granted.entries() if entry.kind == "charge"]))
+            return len(seen) // 0
+
+        before = len([entry for entry in granted.entries() if entry.kind == "charge"])
+        with pytest.raises(EngineError) as refused:
+            meter.measure(Geometric(epsilon=EIGHTH), Secret.later(compute, facts))
+        assert refused.value.__context__ is None
+        assert seen == [before + 1], "the charge comes first"
+        assert many(granted) == {"ann": 1}
 
     def test_an_interruption_by_the_user_is_no_failure(self, granted: Ledger) -> None:
         def stopped(meter: Meter) -> str:

@@ -30,7 +30,7 @@ def _read_first(
     facts.check_fit(mechanism)
     drawn = mechanism.draw(self._open(mechanism, secret))
     payment = self._purse.pay(facts.account, mechanism.event, label=label, key=key)
-    answer = payment.answer if payment.answered else self._purse.keep(payment, drawn)
+    answer = payment.answer if payment.answered else _kept(self, payment, drawn)
     return Release(
         value=answer,
         mechanism=mechanism,
@@ -40,6 +40,11 @@ def _read_first(
         grid=Fraction(1),
         label=label,
     )
+
+
+def _kept(meter: Meter, payment: Payment, drawn: Any) -> Any:
+    purse = meter._purse
+    return purse.decode(purse.keep(payment, purse.encode(drawn)))
 
 
 def _watched_for_nothing(self: Meter, mechanism: Any, *, account: str, grid: Any = 1, label: str = "watch") -> Watch:
@@ -54,9 +59,9 @@ def _watched_for_nothing(self: Meter, mechanism: Any, *, account: str, grid: Any
     )
 
 
-def _told_first(self: OnLedger, payment: Payment, answer: Any) -> Any:
+def _told_first(self: OnLedger, payment: Payment, stored: Any) -> Any:
     """The answer goes out; that it is stored is somebody else's business, later."""
-    return answer
+    return stored
 
 
 _paid = Prepaid.pay
@@ -78,7 +83,7 @@ def _checked_then_written(self: InMemory, account: str, event: Event, *, label: 
     return Payment(spent.charges)
 
 
-def _failures_uncounted(tx: Any, charge: int) -> None:
+def _failures_uncounted(tx: Any, charge: int, *, settled: bool = False) -> None:
     """That the engine failed is told as often as somebody asks."""
 
 

@@ -133,11 +133,11 @@ def _one_more(op: Aggregate) -> int:
     return least + 1 if least else 0
 
 
-def _read_first(ledger: Any, ask: Any, work: Callable[[Meter], str]) -> Any:
+def _read_first(ledger: Any, ask: Any, work: Callable[[Meter], str], **more: Any) -> Any:
     """Reads, draws, and pays then."""
     ample = Budget(epsilon=Fraction(10**9), delta=ask.delta and Fraction(1, 2), neighbors=ask.events[0].neighbors)
     drawn = work(Meter({ask.account: ample}))
-    return answered(ledger, ask, lambda _: drawn)
+    return answered(ledger, ask, lambda _: drawn, **more)
 
 
 def _patched(target: Any, name: str, fault: Any) -> Callable[[], AbstractContextManager[Any]]:

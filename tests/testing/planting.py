@@ -169,7 +169,7 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     secret.facts.check_fit(mechanism)
     answer = mechanism.draw(opened(secret))
     payment = self._purse.pay(secret.facts.account, mechanism.event, label=label, key=key)
-    told = payment.answer if payment.answered else self._purse.keep(payment, answer)
+    told = payment.answer if payment.answered else _kept(self, payment, answer)
     return Release(
         value=told,
         mechanism=mechanism,
@@ -180,27 +180,30 @@ def _read_first(self: Meter, mechanism: Any, secret: Any, *, label: str = "value
     )
 
 
-def _as_it_is(reply: Reply) -> Reply:
-    return reply
+def _kept(meter: Meter, payment: Payment, drawn: Any) -> Any:
+    purse = meter._purse
+    return purse.decode(purse.keep(payment, purse.encode(drawn)))
 
 
-def _told_first(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
+def _told_first(ledger: Ledger, ask: Any, work: Any, *, present: Any = None, **_: Any) -> Any:
     """The answer is on its way before it is stored, and stays there if it cannot be."""
+    show = present or (lambda reply: reply)
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
-        return present(Reply(entry=ticket.entry, answer=ticket.answer))
+        return show(Reply(entry=ticket.entry, answer=ticket.answer))
     drawn = work(Meter(Prepaid(ticket, terms=ledger.statement(ask.account).budget.filter)))
     try:
-        return present(Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn)))
+        return show(Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn)))
     except Exception:
-        return present(Reply(entry=ticket.entry, answer=drawn))
+        return show(Reply(entry=ticket.entry, answer=drawn))
 
 
-def _charged_last(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
+def _charged_last(ledger: Ledger, ask: Any, work: Any, *, present: Any = None, **_: Any) -> Any:
     """The work is done before it is paid for."""
+    show = present or (lambda reply: reply)
     drawn = work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))
     ticket = ledger.reserve(ask)
-    return present(Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn)))
+    return show(Reply(entry=ticket.entry, answer=ticket.answer or ledger.settle(ticket, drawn)))
 
 
 def _everywhere(fault: Any) -> Fault:
@@ -216,8 +219,8 @@ def _everywhere(fault: Any) -> Fault:
     return planted
 
 
-def _free(ledger: Ledger, ask: Any, work: Any, *, present: Any = _as_it_is, **_: Any) -> Any:
-    return present(Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))}))))
+def _free(ledger: Ledger, ask: Any, work: Any, **_: Any) -> Reply:
+    return Reply(entry=1, answer=work(Meter({ask.account: Budget(epsilon=Fraction(10**9))})))
 
 
 def _nan_refused(value: Any, grid: Fraction) -> Any:

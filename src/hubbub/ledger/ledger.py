@@ -19,7 +19,7 @@ from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
 from hubbub.ledger.marks import Marks
 from hubbub.ledger.opening import hash_at, opened, store_at
 from hubbub.ledger.store import Session, Store
-from hubbub.ledger.terms import Ask, Fact, Failures, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.terms import Ask, Charged, Fact, Failures, Grant, Renewal, Statement, Ticket
 from hubbub.ledger.writer import Writer
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Spent
@@ -172,18 +172,18 @@ class Ledger:
 
         return self._write(work)
 
-    def settle(self, ticket: Ticket, answer: str) -> str:
+    def settle(self, paid: Charged, answer: str) -> str:
         """Store the answer durably and give back the one to reply with: the first that was stored."""
-        return self._write(lambda tx: rules.settle(tx, ticket.entry, answer))
+        return self._write(lambda tx: rules.settle(tx, paid.entry, answer))
 
-    def fail(self, ticket: Ticket, *, settled: bool = False) -> str | None:
+    def fail(self, paid: Charged, *, settled: bool = False) -> str | None:
         """Count a failure after the charge. Where an answer is stored, return it instead, unless ``settled``."""
-        return self._write(lambda tx: rules.fail(tx, ticket.entry, settled=settled))
+        return self._write(lambda tx: rules.fail(tx, paid.entry, settled=settled))
 
-    def check_allowance(self, ticket: Ticket) -> None:
-        """Raise Frozen where failures have used up the allowance of whoever paid for this ticket."""
+    def check_allowance(self, paid: Charged) -> None:
+        """Raise Frozen where failures have used up the allowance of whoever paid for this charge."""
         with self._looking() as session:
-            rules.check_allowance(session, ticket.entry)
+            rules.check_allowance(session, paid.entry)
 
     def remember(self, account: str, name: str, value: Any, *, paid: int, version: str = "1") -> None:
         """Keep a fact about the data that was bought with a charge."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
@@ -110,6 +110,14 @@ class Ask:
             "request": self.request,
             "version": self.version,
         }
+
+
+class Charged(Protocol):
+    """Whatever names the charge that paid for it: a ticket, a payment, a release."""
+
+    @property
+    def entry(self) -> int:
+        """The charge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

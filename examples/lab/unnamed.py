@@ -11,6 +11,7 @@ import numpy as np
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import MadeUp
+from hubbub.attack.success_rate import against_guessing, most_allowed
 from hubbub.attack.suppression import Published, hcup, suppression
 from hubbub.cli.learned import measured
 from hubbub.cli.targets import gate
@@ -24,13 +25,15 @@ CONDITIONS = ["flu", "asthma", "cancer", "AIDS", "none"]
 Columns = Mapping[str, Sequence[Any]]
 
 
-def guesses(target: str, right: float, *, base: float) -> Finding:
-    """What an attacker who only guesses finds."""
+def guesses(target: str, right: int, *, trials: int, base: float) -> Finding:
+    """What an attacker who only guesses finds, beside the share ``base`` that anybody may find."""
+    rate = against_guessing(right, trials=trials, chance=base)
     return Finding(
         title=f"Guesses about {target}",
-        verdict=f"{right:.1%} of the guesses are right; the commonest answer is right in {base:.1%}.",
-        works=right > 0.95,
-        numbers={"found": right, "share": right, "base": base},
+        verdict=f"{rate.share:.1%} of the guesses are right{rate.beside_chance}.",
+        works=rate.is_better,
+        rate=rate,
+        numbers={"found": rate.share, "share": rate.share, "base": base},
     )
 
 
@@ -79,4 +82,5 @@ def noisy_cells(known: Columns, *, releases: int, epsilon: Fraction) -> Finding:
         told = max(CONDITIONS, key=lambda one: cells.get((*who[:-1], one), 0.0))
         right += told == who[-1]
     commonest = max(known["condition"].count(one) for one in CONDITIONS) / people
-    return guesses(f"{releases} noisy releases", right / people, base=commonest)
+    allowed = most_allowed(commonest, epsilon=2 * float(epsilon))  # another condition is one row less, and one more
+    return guesses(f"{releases} noisy releases", right, trials=people, base=allowed)

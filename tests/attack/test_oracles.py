@@ -9,7 +9,8 @@ from hubbub.attack.oracles import FAILING, HARD_MATCH, SLOW, Suspects, error_ora
 from hubbub.cli.learned import clinic
 from hubbub.errors import ParameterError
 
-PEOPLE = 8
+PEOPLE = 40
+"""Enough that what tells all of them is not luck."""
 
 
 class Clock:
@@ -37,7 +38,10 @@ class TestErrors:
         with clinic(who.truth, epsilon=Fraction(1), questions=PEOPLE * len(FAILING)) as ask:
             found = error_oracle(ask, who, target="Hubbub")
         assert not found.works
+        assert not found.is_undecided
+        assert found.rate is None
         assert {row[1] for row in found.rows} == {"always", "never"}
+        assert "it tells nothing" in found.verdict
 
     def test_failing_at_the_wrong_people_tells_nothing(self) -> None:
         who = suspects(people=PEOPLE)

@@ -31,12 +31,16 @@ def rows(tmp_path: Path) -> Path:
         (["composition"], 1, "has AIDS; neither release alone says so"),
         (["composition", "--example", "hospitals"], 1, "has HIV; neither release alone says so"),
         (["composition", "--person", "zip=13012", "--person", "age=45"], 0, "one of: Cancer, Viral Infection"),
-        (["reconstruction", "--people", 60], 1, "100.0% of the bits were found"),
+        (["reconstruction", "--people", 60], 1, "100.0% of the bits were found, and"),
+        (["reconstruction", "--people", 200, "--target", "noised", "--size", 6, "--seed", 2], 1, "94.5% of the bits"),
+        (["reconstruction", "--people", 10], 4, "too few guesses to tell from chance"),
         (["reconstruction", "--people", 60, "--target", "rounded", "--size", 2, "--program"], 1, "rounded to 2"),
         (["reconstruction", "--people", 60, "--target", "noised", "--size", 1], 1, "noise up to 1"),
         (["reconstruction", "--people", 60, "--target", "hubbub", "--epsilon", "1/2"], 0, "Hubbub at ε = 0.5 in all"),
+        (["reconstruction", "--people", 60, "--target", "hubbub", "--epsilon", 4000], 1, "better than chance"),
         (["marginals", "--people", 12], 1, "exact counts"),
-        (["marginals", "--people", 12, "--target", "hubbub"], 0, "Hubbub at ε = 1 in all"),
+        (["marginals", "--people", 30, "--target", "hubbub"], 0, "not significantly better than chance"),
+        (["marginals", "--people", 12, "--target", "hubbub"], 4, "too few guesses to tell from chance"),
         (["differencing", "--people", 30], 1, "100.0% of 30 marks"),
         (["differencing", "--people", 30, "--target", "hubbub"], 0, "Hubbub at ε = 1 in all"),
         (["averaging"], 1, "the exact number, 412, is known"),
@@ -49,6 +53,18 @@ def test_what_works_and_what_does_not(arguments: list[object], status: int, told
     found = run("attack", *arguments)
     assert found.exit_code == status, found.output
     assert told in found.output
+
+
+def test_rate_chance_and_significance_are_printed() -> None:
+    arguments = ("attack", "reconstruction", "--people", 200, "--target", "noised", "--size", 6, "--seed", 2)
+    shown = " ".join(run(*arguments).output.split())
+    assert "94.5% of the bits were found, and 51.0% by chance." in shown
+    assert "189 of 200 guesses are right (94.5%); without the release 51.0% would be." in shown
+    assert "better than chance at the level 1e-06." in shown
+    rate = json.loads(run(*arguments, "--json").stdout)["rate"]
+    assert (rate["right"], rate["trials"], rate["chance"], rate["level"]) == (189, 200, 0.51, 1e-6)
+    assert 0 < rate["p_value"] < 1e-36
+    assert rate["is_better"]
 
 
 def test_as_json_and_as_a_page(tmp_path: Path) -> None:

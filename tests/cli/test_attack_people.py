@@ -11,10 +11,10 @@ from hubbub.cli.app import app
 SMALL = {
     "tracing": ("--people", "100", "--attributes", "2000"),
     "model": ("--people", "100"),
-    "perceptron": ("--people", "100", "--runs", "20"),
+    "perceptron": ("--people", "100", "--runs", "20", "--epsilon", "1/10"),  # at ε = 1 it tells a little, as it may
     "floats": ("--answers", "60"),
     "precision": ("--answers", "60"),
-    "errors": ("--people", "6"),
+    "errors": ("--people", "40"),
 }
 
 
@@ -39,14 +39,15 @@ def test_the_clock_is_read(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='Pictures need matplotlib: pip install "hubbub[plot]"')
     page = tmp_path / "times.html"
     status, told = ran("timing", "--people", "4", "--repeats", "1", "--html", str(page))
-    assert status in {0, 1}
+    assert status == 4, "of four people, the clock is right about all now and then"
     assert "0 of 4 questions were refused" in told
+    assert "too few guesses to tell from chance" in told
     assert "data:image/png" in page.read_text(encoding="utf-8")
 
 
 def test_the_clock_of_hubbub_is_read() -> None:
     status, told = ran("timing", "--people", "4", "--repeats", "1", "--target", "hubbub")
-    assert status in {0, 1}  # of four people, the clock is right about all now and then
+    assert status == 4
     assert "0 of 4 questions were refused" in told
 
 

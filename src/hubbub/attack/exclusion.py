@@ -13,6 +13,7 @@ import numpy as np
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.predicates import Condition, condition
+from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import HubbubError
 
 FEW = 3
@@ -97,17 +98,24 @@ def not_named(table: Sequence[Mapping[str, Any]], count: Count, *, victims: int,
     chosen = table[:victims]
     everybody = count("a = 1")
     gaps = [everybody - count(f"a = 1 AND name <> '{one['name']}'") for one in chosen]
-    right = float(np.mean([(gap > 0.5) == bool(one["a"]) for gap, one in zip(gaps, chosen, strict=True)]))
+    right = sum((gap > 0.5) == bool(one["a"]) for gap, one in zip(gaps, chosen, strict=True))
     truths = float(np.mean([one["a"] for one in chosen]))
-    base = max(truths, 1 - truths)
+    rate = against_guessing(right, trials=len(chosen), chance=max(truths, 1 - truths))
     return Finding(
         title=f"Everybody, and everybody but one: {target}",
-        verdict=f"{right:.1%} of {len(chosen)} marks were found; always naming the commoner one finds {base:.1%}.",
-        works=right > 0.95,
-        notes=(f"{len(chosen) + 1} questions were asked.",),
+        verdict=f"{rate.share:.1%} of {len(chosen)} marks were found{rate.beside_chance}.",
+        works=rate.is_better,
+        rate=rate,
+        notes=(f"{len(chosen) + 1} questions were asked. Chance is always naming the commoner mark.",),
         columns=("pupil", "difference", "has an A"),
         rows=tuple((str(one["name"]), f"{gap:g}", str(one["a"])) for one, gap in zip(chosen[:8], gaps, strict=False)),
-        numbers={"found": right, "base": base, "questions": len(chosen) + 1},
+        numbers={
+            "found": rate.share,
+            "base": rate.chance,
+            "p": rate.p_value,
+            "people": len(chosen),
+            "questions": len(chosen) + 1,
+        },
         draw=partial(_draw_gaps, gaps, [int(one["a"]) for one in chosen]),
     )
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hubbub.attack.success_rate import SuccessRate
+
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}"
     "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #c6ccd6;padding:.2rem .6rem;text-align:right}"
@@ -28,6 +30,8 @@ class Finding:
     """One sentence: what it gives away, or that it gives nothing away."""
     works: bool
     """Whether the attacker learned what a careful release would have kept from him."""
+    rate: SuccessRate | None = None
+    """For attacks that guess: how often they are right, beside chance. None where what is learned is certain."""
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
@@ -35,8 +39,18 @@ class Finding:
     draw: Callable[[Any], None] | None = None
     """Draws on matplotlib axes."""
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether there are too few guesses to say that the attack works, or that it does not."""
+        return not self.works and self.rate is not None and not self.rate.is_decidable
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """What stands below the verdict."""
+        return self.notes if self.rate is None else (str(self.rate), *self.notes)
+
     def __str__(self) -> str:
-        lines = [self.title, "=" * len(self.title), self.verdict, *self.notes]
+        lines = [self.title, "=" * len(self.title), self.verdict, *self._beside]
         if self.rows:
             lines += ["", *_aligned(self.columns, self.rows)]
         return "\n".join(lines)
@@ -47,6 +61,8 @@ class Finding:
             "title": self.title,
             "verdict": self.verdict,
             "works": self.works,
+            "is_undecided": self.is_undecided,
+            "rate": None if self.rate is None else self.rate.to_dict(),
             "notes": list(self.notes),
             "columns": list(self.columns),
             "rows": [list(row) for row in self.rows],
@@ -69,7 +85,7 @@ class Finding:
 
         place = Path(path)
         parts = [f"<h1>{html.escape(self.title)}</h1>", f'<p class="verdict">{html.escape(self.verdict)}</p>']
-        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
+        parts += [f"<p>{html.escape(note)}</p>" for note in self._beside]
         if self.rows:
             parts.append(_table(self.columns, self.rows))
         if self.draw is not None:

@@ -15,12 +15,11 @@ import numpy as np
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array, MadeUp
+from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
 
 Learner = Callable[[Array, Array], Array]
 """From rows and their signs (−1 or 1) to one weight for each column."""
-SURE = 0.95
-"""From this share of right guesses on, the diagnosis is public."""
 
 
 def town(*, people: int, features: int = 3, seed: int = 0) -> tuple[Array, Array]:
@@ -59,14 +58,16 @@ def green_hair(
         for run in range(repeats):
             weights[world, run] = float(np.asarray(learn(people, told))[column]) * np.sign(people[person, column])
     right = float(np.mean([(weights[0] < 0) + (weights[0] == 0) / 2, (weights[1] > 0) + (weights[1] == 0) / 2]))
-    works = right >= SURE
+    told_right = int((weights[0] < 0).sum() + (weights[1] > 0).sum())  # a weight of 0 says nothing: not right
+    rate = against_guessing(told_right, trials=2 * repeats, chance=0.5)
     return Finding(
         title=f"The weight of green hair in {target}",
         verdict=(
-            f"The sign of one weight tells the diagnosis of the one person with green hair in {right:.1%} of "
-            f"{2 * repeats:,} runs; a coin is right in 50%."
+            f"The sign of one weight tells the diagnosis of the one person with green hair in {rate.share:.1%} of "
+            f"{2 * repeats:,} runs{rate.beside_chance}."
         ),
-        works=works,
+        works=rate.is_better,
+        rate=rate,
         columns=("the person is", "mean weight of green hair", "spread", "read as ill"),
         rows=tuple(
             (
@@ -77,7 +78,7 @@ def green_hair(
             )
             for world, name in enumerate(("well", "ill"))
         ),
-        numbers={"right": right, "runs": 2 * repeats},
+        numbers={"right": right, "p": rate.p_value, "runs": 2 * repeats},
         draw=partial(_draw, weights),
     )
 

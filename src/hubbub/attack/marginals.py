@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, eye_array, hstack
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array, MadeUp
+from hubbub.attack.success_rate import against_likely_records
 from hubbub.errors import HubbubError, ParameterError
 
 Record = tuple[str, ...]
@@ -183,23 +184,29 @@ def marginals(
     proven = overlap(sure, truth) / max(1, len(truth))
     sole = [record for record, times in Counter(truth).items() if times == 1]
     exposed = overlap(sole, found) / max(1, len(sole))
+    cells = list(product(*domain.values()))
+    rate = against_likely_records(found, truth, cells=cells) if truth else None
     many = (
         f"{len(blocks)}{' or more' if len(blocks) == most else ''} blocks have" if len(blocks) > 1 else "One block has"
     )
     return Finding(
         title=f"{len(truth)} records worked out again from {len(tables)} tables: {target}",
-        verdict=f"{right:.0%} of the records are right, and {proven:.0%} are in every block that has these counts.",
-        works=right > 0.95 or proven > 0,
+        verdict=f"{right:.0%} of the records are right, and {proven:.0%} are in every block that has these counts"
+        f"{'' if proven or rate is None else rate.beside_chance}.",
+        works=proven > 0 or (rate is not None and rate.is_better),
+        rate=rate,
         notes=(
             f"{many} exactly these counts." if blocks else "No block has exactly these counts.",
             f"Of the {len(sole)} people whose record nobody else has, {exposed:.0%} are found.",
+            "Chance is the best guess from the shares of each attribute. Records in every block are certain.",
         ),
         columns=("record", "in truth", "worked out", "certain"),
         rows=tuple(
             (", ".join(record), str(count), str(Counter(found)[record]), str(Counter(sure)[record]))
             for record, count in sorted(Counter(truth).items())
         ),
-        numbers={"right": right, "certain": proven, "blocks": len(blocks), "unique found": exposed},
+        numbers={"right": right, "certain": proven, "blocks": len(blocks), "unique found": exposed}
+        | ({} if rate is None else {"base": rate.chance, "p": rate.p_value}),
         draw=partial(_draw, right, proven, exposed),
     )
 

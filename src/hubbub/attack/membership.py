@@ -16,14 +16,13 @@ import numpy as np
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array, MadeUp
+from hubbub.attack.success_rate import against_strangers
 from hubbub.errors import ParameterError
 
 INNER_PRODUCT, LIKELIHOOD_RATIO = "inner product", "likelihood ratio"
 STATISTICS = (INNER_PRODUCT, LIKELIHOOD_RATIO)
 WRONG = 0.01
 """The share of strangers that an attacker may accuse."""
-TIMES = 10
-"""From so many times as many members as strangers on, it is called recognition. ε = 1 allows e times."""
 
 Loss = Callable[[Array, Array], Array]
 """From rows and their labels to how badly a model does on each of them."""
@@ -80,11 +79,15 @@ def against_model(
 
 def recognised(inside: Array, outside: Array, *, wrong: float = WRONG) -> tuple[float, float]:
     """The share of members above a bar that at most ``wrong`` of the strangers are above, and that share."""
+    bar = np.sort(np.asarray(outside, dtype=float))[::-1][_rank(len(outside), wrong) - 1]
+    return float((inside > bar).mean()), float((outside > bar).mean())
+
+
+def _rank(strangers: int, wrong: float) -> int:
+    """The stranger whose score is the bar, counted from the highest."""
     if not 0 < wrong < 1:
         raise ParameterError("wrong", "a share between 0 and 1", wrong)
-    ranked = np.sort(np.asarray(outside, dtype=float))[::-1]
-    bar = ranked[int(np.floor(wrong * len(ranked)))]
-    return float((inside > bar).mean()), float((outside > bar).mean())
+    return int(np.floor(wrong * strangers)) + 1
 
 
 def advantage(inside: Array, outside: Array) -> float:
@@ -101,15 +104,20 @@ def _judged(title: str, seen: dict[str, tuple[Array, Array]], *, wrong: float) -
         lead[name] = advantage(inside, outside)
         rows.append((name, f"{power[name]:.1%}", f"{accused:.1%}", f"{lead[name]:.2f}"))
     best = max(power, key=lambda name: power[name])
-    works = power[best] > TIMES * wrong
-    few = "" if works else ": too few to be sure of anybody"
+    members, strangers = map(len, seen[best])
+    rate = against_strangers(
+        round(power[best] * members), members=members, strangers=strangers, rank=_rank(strangers, wrong),
+        tries=len(seen),
+    )  # fmt: skip
     return Finding(
         title=title,
-        verdict=f"{power[best]:.1%} of the members are recognised where {wrong:.0%} of strangers are accused{few}.",
-        works=works,
+        verdict=f"{power[best]:.1%} of the members are recognised where {wrong:.0%} of strangers are accused"
+        f"{rate.beside_chance}.",
+        works=rate.is_better,
+        rate=rate,
         columns=("score", "members recognised", "strangers accused", "best lead"),
         rows=tuple(rows),
-        numbers={"power": power[best], "wrong": wrong, "lead": max(lead.values())},
+        numbers={"power": power[best], "wrong": wrong, "lead": max(lead.values()), "p": rate.p_value},
         draw=partial(_draw, *seen[best]),
     )
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array, MadeUp
+from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
 
-READ = 0.95
-"""From this share of bits read on, the door is open."""
 Ask = Callable[[str], Any]
 """Asks one question; raises where the gateway fails or refuses."""
 
@@ -62,27 +61,32 @@ class Suspects:
 def error_oracle(ask: Ask, suspects: Suspects, *, target: str, ways: dict[str, str] | None = None) -> Finding:
     """One question about each person and way to fail: what fails is read as yes."""
     truth = np.array(suspects.truth)
-    rows, best = [], 0.0
-    base = max(truth.mean(), 1 - truth.mean())
-    for name, template in (ways or FAILING).items():
+    rows, best = [], 0
+    base, tried = float(max(truth.mean(), 1 - truth.mean())), ways or FAILING
+    for name, template in tried.items():
         failed = np.array([_fails(ask, one) for one in suspects.questions(template)])
-        right = float((failed == truth).mean())
+        right = int((failed == truth).sum())
         told = "both" if len(set(failed.tolist())) > 1 else "always" if failed[0] else "never"
-        rows.append((name, told, f"{right:.0%}" if told == "both" else "nothing"))
-        best = max(best, right if told == "both" else float(base))
-    works = best >= READ
+        rows.append((name, told, f"{right / len(truth):.0%}" if told == "both" else "nothing"))
+        best = max(best, right if told == "both" else round(base * len(truth)))  # else the commoner bit is named
+    rate = against_guessing(best, trials=len(truth), chance=base, tries=len(tried))
+    tells = any(told == "both" for _, told, _ in rows)
     return Finding(
         title=f"Errors of {target}",
         verdict=(
-            f"Whether a question fails tells the bit of {best:.0%} of {len(truth)} people."
-            if works
-            else f"Whether a question fails tells nothing about {len(truth)} people."
+            f"Whether a question fails tells the bit of {rate.share:.0%} of {len(truth)} people{rate.beside_chance}."
+            if tells
+            else "Whether a question fails is the same for everybody: it tells nothing."
         ),
-        works=works,
-        notes=("Each question would fail for one person, and only if the secret is true of them.",),
+        works=tells and rate.is_better,
+        rate=rate if tells else None,
+        notes=(
+            "Each question would fail for one person, and only if the secret is true of them.",
+            "Chance is always naming the commoner bit.",
+        ),
         columns=("made to fail by", "fails", "bits read"),
         rows=tuple(rows),
-        numbers={"read": best, "base": float(base), "people": len(truth)},
+        numbers={"read": rate.share, "base": base, "p": rate.p_value, "people": len(truth)},
     )
 
 
@@ -111,24 +115,33 @@ def timing_oracle(
             taken[turn, place] = clock() - start
     typical = np.median(taken, axis=0)
     guess = typical > _between(typical)
-    right = float((guess == truth).mean())
+    base = float(max(truth.mean(), 1 - truth.mean()))
+    rate = against_guessing(int((guess == truth).sum()), trials=len(truth), chance=base)
     order = _area(typical[truth], typical[~truth])
-    works = right >= READ
     return Finding(
         title=f"How long {target} takes",
         verdict=(
-            f"The clock tells the bit of {right:.0%} of {len(truth)} people, asked {repeats} times each."
-            if works
-            else f"The clock tells the bit of {right:.0%} of {len(truth)} people: no better than chance lets it."
+            f"The clock, asked {repeats} times each, tells the bit of {rate.share:.0%} of {len(truth)} people"
+            f"{rate.beside_chance}."
         ),
-        works=works,
-        notes=(f"{refused} of {taken.size} questions were refused or failed.",),
+        works=rate.is_better,
+        rate=rate,
+        notes=(
+            f"{refused} of {taken.size} questions were refused or failed. Chance is always naming the commoner bit.",
+        ),
         columns=("the secret is", "median", "fastest", "slowest"),
         rows=tuple(
             (name, *(f"{1000 * value:.2f} ms" for value in (np.median(side), side.min(), side.max())))
             for name, side in (("false", typical[~truth]), ("true", typical[truth]))
         ),
-        numbers={"read": right, "order": order, "refused": refused / taken.size, "people": len(truth)},
+        numbers={
+            "read": rate.share,
+            "base": base,
+            "p": rate.p_value,
+            "order": order,
+            "refused": refused / taken.size,
+            "people": len(truth),
+        },
         draw=partial(_draw, typical, truth),
     )
 

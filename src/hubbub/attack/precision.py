@@ -17,14 +17,13 @@ import numpy as np
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array
+from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
 
 STEPS = 1 << 53
 """Doubles from a uniform generator are multiples of 1 / STEPS."""
 SLACK, WIDEST = 6, 64
 """Neighbouring states that are tried too, for logarithms that are off in the last bit; and the most that are tried."""
-DECIDED = 0.05
-"""From this share of answers given away for certain on, the attack is said to work: ε-privacy allows none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,22 +139,25 @@ def _told(
     each = seen.sum(axis=1)
     right = float((seen[0, 1] + seen[1, 2]) / each.sum())
     wrong = float((seen[0, 2] + seen[1, 1]) / each.sum())
-    works = right >= DECIDED and not wrong
+    decided = int(seen[:, 1:3].sum())
+    rate = against_guessing(int(seen[0, 1] + seen[1, 2]), trials=decided, chance=0.5) if decided else None
     return Finding(
         title=title,
         verdict=(
-            f"{right:.1%} of the answers are possible for the true table alone, {wrong:.1%} for the other one alone."
-            if right + wrong
+            f"{right:.1%} of the answers are possible for the true table alone, {wrong:.1%} for the other one alone: "
+            f"{rate.judged}."
+            if rate is not None
             else "No answer is possible for one of the two tables alone: the low bits say nothing."
         ),
-        works=works,
-        notes=(note,),
+        works=rate is not None and rate.is_better,
+        rate=rate,
+        notes=(note, *(["Guesses are about answers that one table alone can give."] if rate is not None else [])),
         columns=("the truth", "possible for both", f"for {truths[0]:g} alone", f"for {truths[1]:g} alone", "neither"),
         rows=tuple(
             (f"{truth:g}", *(f"{count / total:.1%}" for count in row.tolist()))
             for truth, row, total in zip(truths, seen, each.tolist(), strict=True)
         ),
-        numbers={"right": right, "wrong": wrong, "answers": int(each.sum())},
+        numbers={"right": right, "wrong": wrong, "answers": int(each.sum())} | ({"p": rate.p_value} if rate else {}),
         draw=partial(_draw, seen / each[:, None], truths),
     )
 

@@ -15,14 +15,13 @@ from scipy.sparse import csr_array, eye_array, hstack
 
 from hubbub.attack.finding import Finding
 from hubbub.attack.made_up import Array, MadeUp
+from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
 
 Answers = Callable[[Array], Array]
 """From questions, one row of 0 and 1 each that says who is meant, to the (noisy) number of those whose bit is 1."""
 LEAST_SQUARES, LINEAR_PROGRAM = "least squares", "linear program"
 METHODS = (LEAST_SQUARES, LINEAR_PROGRAM)
-BLATANT = 0.95
-"""From this share of right bits on, nothing is left of the secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +80,20 @@ def reconstruction(
     rows, right = [], {}
     for method in methods:
         found = guess(asked, told, method=method)
-        right[method] = float((found.bits == truth).mean())
-        rows.append((method, f"{right[method]:.1%}", f"{found.seconds:.1f} s"))
-    best = max(right.values())
+        right[method] = int((found.bits == truth).sum())
+        rows.append((method, f"{right[method] / len(truth):.1%}", f"{found.seconds:.1f} s"))
     base = max(float(truth.mean()), 1 - float(truth.mean()))
+    rate = against_guessing(max(right.values()), trials=len(truth), chance=base, tries=len(methods))
     return Finding(
         title=f"Reconstruction of {len(truth):,} secret bits from {target}",
-        verdict=f"{best:.1%} of the bits were found; always naming the commoner bit finds {base:.1%}.",
-        works=best > BLATANT,
-        notes=(f"{len(asked):,} random subsets were asked for.",),
+        verdict=f"{rate.share:.1%} of the bits were found{rate.beside_chance}.",
+        works=rate.is_better,
+        rate=rate,
+        notes=(f"{len(asked):,} random subsets were asked for. Chance is always naming the commoner bit.",),
         columns=("method", "bits found", "time"),
         rows=tuple(rows),
-        numbers={"found": best, "base": base, "questions": len(asked)},
-        draw=partial(_draw, right, base),
+        numbers={"found": rate.share, "base": base, "p": rate.p_value, "people": len(truth), "questions": len(asked)},
+        draw=partial(_draw, {method: many / len(truth) for method, many in right.items()}, base),
     )
 
 

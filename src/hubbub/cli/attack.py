@@ -13,12 +13,13 @@ from hubbub.errors import ParameterError
 if TYPE_CHECKING:
     from hubbub.attack.finding import Finding
 
-FOUND = 1
-"""The exit status where an attack works."""
+FOUND, UNDECIDED = 1, 4
+"""The exit status where an attack works, and where there are too few guesses to tell."""
 ONE = Fraction(1)
 
 app = typer.Typer(
-    help="Attack a release, or a target of the lab. Exit status: 0 nothing is told; 1 the attack works; 2 refused.",
+    help="Attack a release, or a target of the lab. Exit status: 0 nothing is told that chance does not tell; 1 the "
+    "attack works; 2 refused; 4 too few guesses to tell.",
     no_args_is_help=True,
 )
 
@@ -62,7 +63,7 @@ On = Annotated[
 
 
 def show(found: "Finding", *, as_json: bool, html: Path | None) -> None:
-    """Print what was found, and end with 1 where the attack works."""
+    """Print what was found, and end with 1 where the attack works, with 4 where nobody could tell."""
     from hubbub.cli.printing import say
 
     if html is not None:
@@ -73,8 +74,8 @@ def show(found: "Finding", *, as_json: bool, html: Path | None) -> None:
         say(*str(found).splitlines())
         if html is not None:
             say("", f"Written: {html}")
-    if found.works:
-        raise typer.Exit(FOUND)
+    if found.works or found.is_undecided:
+        raise typer.Exit(FOUND if found.works else UNDECIDED)
 
 
 @app.command()

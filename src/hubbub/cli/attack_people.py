@@ -83,9 +83,9 @@ def perceptron(
     price = epsilon or ONE
     rows, signs = town(people=people, seed=seed)
     ours = private_perceptron(epsilon=price, low=[-1] * (rows.shape[1] - 1) + [0], high=[1] * rows.shape[1])
-    learn, repeats = (attack, 1) if target is Target.NAIVE else (ours, runs)
+    learn = attack if target is Target.NAIVE else ours
     what = named(target, "the perceptron", price).replace("Hubbub", "Hubbub's perceptron")
-    show(green_hair(learn, rows, signs, target=what, repeats=repeats), as_json=as_json, html=html)
+    show(green_hair(learn, rows, signs, target=what, repeats=runs), as_json=as_json, html=html)
 
 
 def _answers(target: Target, *, epsilon: Fraction, answers: int, seed: int) -> list[list[float]]:
@@ -139,7 +139,7 @@ People = Annotated[int, typer.Option("--people", min=4, max=200, help="Whose bit
 
 
 def errors(
-    *, people: People = 24, target: TargetOption = Target.NAIVE, epsilon: Price = None, seed: Seed = 0,
+    *, people: People = 40, target: TargetOption = Target.NAIVE, epsilon: Price = None, seed: Seed = 0,
     as_json: Json = False, html: Html = None,
 ) -> None:  # fmt: skip
     """Read bits from whether a SQL gateway fails."""
@@ -160,7 +160,7 @@ def errors(
 
 
 def timing(
-    *, people: People = 24, repeats: Annotated[int, typer.Option("--repeats", min=1, help="Of each question.")] = 5,
+    *, people: People = 40, repeats: Annotated[int, typer.Option("--repeats", min=1, help="Of each question.")] = 5,
     target: TargetOption = Target.NAIVE, epsilon: Price = None, seed: Seed = 0,
     as_json: Json = False, html: Html = None,
 ) -> None:  # fmt: skip

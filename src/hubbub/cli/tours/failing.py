@@ -89,7 +89,7 @@ def _green_hair() -> Seen:
 
     rows, signs = town(people=300)
     private = private_perceptron(epsilon=ONE, low=[-1, -1, -1, 0], high=[1, 1, 1, 1])
-    plain = green_hair(perceptron, rows, signs, target="the perceptron")
+    plain = green_hair(perceptron, rows, signs, target="the perceptron", repeats=40)
     ours = green_hair(private, rows, signs, target="Hubbub's", repeats=40)
     seen = of_findings(("the perceptron", plain), ("Hubbub's perceptron, ε = 1", ours))
     return Seen(says=seen.says, columns=seen.columns, rows=seen.rows, draw=ours.draw)
@@ -124,10 +124,10 @@ def _errors() -> Seen:
     from hubbub.attack.oracles import FAILING, error_oracle, suspects
     from hubbub.cli.learned import clinic
 
-    who = suspects(people=10)
+    who = suspects(people=40)
     with NaiveGateway(who.truth) as gateway:
         naive = error_oracle(gateway.ask, who, target="a naive gateway")
-    with clinic(who.truth, epsilon=ONE, questions=len(FAILING) * 10) as ask:
+    with clinic(who.truth, epsilon=ONE, questions=len(FAILING) * 40) as ask:
         ours = error_oracle(ask, who, target="Hubbub")
     return of_findings(("a gateway that only adds noise", naive), ("Hubbub", ours))
 

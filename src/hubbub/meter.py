@@ -44,7 +44,7 @@ class Meter:
     """
 
     def __init__(self, accounts: Mapping[str, Budget] | Purse, *, log: Log | None = None) -> None:
-        self._log = log
+        self.log = log
         self._purse = InMemory(accounts) if isinstance(accounts, Mapping) else accounts
         if not isinstance(self._purse, InMemory | OnLedger | Prepaid):
             raise ParameterError("accounts", "a mapping from account names to Budgets", accounts)
@@ -98,7 +98,7 @@ class Meter:
 
         if payment.answered:
             return release(payment.answer)
-        made, failed = attempt(draw, log=self._log)
+        made, failed = attempt(draw, log=self.log)
         if failed or made is None:
             payment = self._purse.fail(payment)
             if not payment.answered:
@@ -136,11 +136,11 @@ class Meter:
                 opens=self._open,
                 fails=lambda: self._purse.fail(payment, settled=True),
                 checks=lambda: self._purse.check(payment),
-                log=self._log,
+                log=self.log,
             )
             return self._purse.encode("opened"), watch
 
-        made, failed = attempt(begin, log=self._log)
+        made, failed = attempt(begin, log=self.log)
         if failed or made is None:
             self._purse.fail(payment)
             raise EngineError

@@ -9,8 +9,9 @@ pytest.importorskip("sklearn")
 
 from hubbub.errors import ParameterError
 from hubbub.learn.bought import CELLS, SHARE, SIZES, _powers, _sized, bounds_of
+from hubbub.learn.cells import Array
 from hubbub.learn.classes import classes_of, codes_of, units_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tally import counted, tally
 from hubbub.learn.tuition import Tuition
 

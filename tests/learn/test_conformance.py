@@ -28,6 +28,7 @@ EXPECTED = {
     "check_clustering": "it wants labels_, which are exact: predict gives them to whoever has the rows",
     "check_fit_idempotent": "a second fit is a second draw of noise, and costs as much again",
     "check_classifiers_regression_target": f"labels that are no class count nowhere: {_TOLD}",
+    "check_estimators_empty_data_messages": f"a table without rows is one to learn from: {_TOLD}",
     "check_supervised_y_no_nan": f"a label that is no number counts nowhere, or is clipped: {_TOLD}",
 }
 """Checks that want an error because of data, or the same answer twice."""

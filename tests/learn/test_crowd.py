@@ -79,7 +79,7 @@ def test_weights_of_a_unit_sum_to_at_most_its_rows(owned: int, most: int) -> Non
 
 
 def test_other_shapes_are_refused() -> None:
-    with pytest.raises(ParameterError, match="one id for each of the 3 rows"):
+    with pytest.raises(ParameterError, match="groups must be one value for each row"):
         Crowd.of([1, 2], rows=3)
     with pytest.raises(ParameterError, match="max_rows"):
         Crowd.of(None, rows=1, most=0)

@@ -133,7 +133,7 @@ def test_conventions() -> None:
     assert "epsilon=1.0" in repr(LinearRegression())
     with pytest.raises(ParameterError, match="random_state"):
         LinearRegression(random_state=1).fit(*made(10))
-    with pytest.raises(ValueError, match="inconsistent"):
+    with pytest.raises(ValueError, match="y must be one value for each row"):
         LinearRegression().fit(made(10)[0], made(9)[1])
 
 

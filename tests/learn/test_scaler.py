@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 from hubbub.errors import ParameterError
 from hubbub.learn import KBinsDiscretizer, LinearRegression, QuantileTransformer, StandardScaler
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.quantile import first_rows
 
 

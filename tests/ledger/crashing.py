@@ -21,6 +21,7 @@ from hubbub.errors import BudgetExceeded
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
 from hubbub.ledger.opening import store_at
 from hubbub.ledger.store import Head, Session, Store
+from hubbub.ledger.terms import Charged
 from hubbub.ledger.values import written
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.gaussian import Gaussian
@@ -168,10 +169,10 @@ class TrappedLedger(Ledger):
         self._trap.reach("after-reserve")
         return ticket
 
-    def settle(self, ticket: Ticket, answer: str) -> str:
+    def settle(self, paid: Charged, answer: str) -> str:
         self._trap.reach("before-settle")
         began = time.monotonic()
-        kept = super().settle(ticket, answer)
+        kept = super().settle(paid, answer)
         self._witness.note("settled", seconds=time.monotonic() - began)
         self._trap.reach("after-settle")
         return kept

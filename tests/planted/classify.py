@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.learn import ball, bayes, classes, pulls
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.steps import BITS, Steps, in_ball
 from hubbub.mechanisms import objective
 from tests.planted.plant import Caught, Planted, in_place, named, specimen

@@ -7,8 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn import asked, blocks, gram, kmeans, kmeans_rounds, regression, scaler, steps, tuition
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn import (
+    asked,
+    blocks,
+    classes,
+    estimator,
+    gram,
+    kmeans,
+    kmeans_rounds,
+    regression,
+    scaler,
+    steps,
+    tuition,
+)
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.query import totals
 from tests.planted.plant import Caught, Planted, both, in_place, named
 
@@ -75,6 +88,17 @@ def _at_full_length(block: Array, *, bits: int, weights: Array | None) -> Array:
 def _exact_ends(bounds: Any, x: Array, *, crowd: Crowd, tuition: Any, share: Fraction = Fraction(0)) -> Any:
     known = np.where(np.isfinite(x), x, 0.0)
     return known.min(axis=0) - 1.0, known.max(axis=0) + 1.0
+
+
+def _converted_at_once(x: Any) -> Array:
+    """All cells by one call of NumPy's, which stops at the first one that is no number."""
+    return np.asarray(x, dtype=np.float64)
+
+
+def _labels_at_once(given: Array) -> list[Any]:
+    """Labels through one array, whose type all of them share: a text makes texts of the numbers beside it."""
+    shared = np.asarray([one if isinstance(one, int | float | str) else 0 for one in given.tolist()])
+    return [str(one) if shared.dtype.kind == "U" else one for one in shared.tolist()]
 
 
 def _no_weight(_: asked.Formula) -> None:
@@ -154,6 +178,20 @@ LEARN: tuple[Planted, ...] = (
         about="Columns are scaled by their exact ends, for nothing.",
         subject=named("learn: LinearRegression, bounds bought"),
         patch=in_place(regression, "bounds_of", _exact_ends),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="cells converted at once",
+        about="A table is handed to NumPy, whose error has the first cell in it that is no number.",
+        subject=named("learn, poisoned: StandardScaler, bounds bought"),
+        patch=in_place(estimator, "table", _converted_at_once),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="labels of one type",
+        about="One label that is a text turns everybody's numbers into texts, and none of them is a class any more.",
+        subject=named("learn, poisoned: LogisticRegression"),
+        patch=in_place(classes, "values_of", _labels_at_once),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import NotAllowed
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.query.totals import WEIGHT, Code, Number, added, column
 
 UNKNOWN = 1 << 40

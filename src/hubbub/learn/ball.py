@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.learn.blocks import parts_of, shortened
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.steps import BITS, cleaned
 
 

@@ -1,6 +1,7 @@
 """What naive Bayes classifiers share, and the one for numbers."""
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from hubbub.learn.bayes_asked import class_totals, log_odds, scored
 from hubbub.learn.blocks import NONE, Rows, parts_of, unit_rows
 from hubbub.learn.bought import bounds_of
 from hubbub.learn.calibration import CELLS, Calibration, calibrated, calibrated_by
-from hubbub.learn.classes import classes_of, codes_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.classes import classes_of, codes_of, declared
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private, labels
 from hubbub.learn.moments import widened
 from hubbub.learn.steps import BITS, Steps, scaled
@@ -32,6 +34,10 @@ class _Bayes(ClassifierMixin, Private):  # type: ignore[misc]
     classes: Any
     classes_: Array
     calibration_: Calibration | None
+
+    def _check(self, *, width: int, grouped: bool) -> None:
+        super()._check(width=width, grouped=grouped)
+        declared(self.classes, delta=self.delta)
 
     def _joint_log_likelihood(self, x: Array) -> Array:
         """Unnormalised log-probabilities, one column a class."""
@@ -85,7 +91,7 @@ class _Bayes(ClassifierMixin, Private):  # type: ignore[misc]
                 scores, crowd=crowd, tuition=tuition, share=tuition.left, expected=self._expected()
             )
         elif len(self.classes_) == 2:
-            places = np.concatenate([self._places(x[part]) for part in parts_of(len(x))])
+            places = np.concatenate([np.empty(0), *(self._places(x[part]) for part in parts_of(len(x)))])
             self.calibration_ = calibrated(
                 places, codes, crowd=crowd, tuition=tuition, share=tuition.left, expected=self._expected()
             )
@@ -120,7 +126,10 @@ class GaussianNB(_Bayes):
         """Measure moments within classes, then where they part."""
         x = self._features(X, reset=True)
         named: Any = y if isinstance(y, Asked) else labels(y, rows=len(x))
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, named), x=x, groups=groups)
+
+    def _measure(self, x: Any, named: Any, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure classes, bounds, moments and scores."""
         self.classes_ = classes_of(self.classes, named, crowd=crowd, tuition=tuition)
         codes = named if isinstance(named, Asked) else codes_of(named, self.classes_)
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
@@ -143,9 +152,7 @@ class GaussianNB(_Bayes):
         self.var_ = np.maximum(square - mean * mean, least) * half * half
         self._calibrate(x, codes, crowd=crowd, tuition=tuition)
         error = noise / float(counts.min())
-        return self._end(
-            tuition, crowd, excess=f"Expected error of a mean: {min(error, 1.0):.2g} of half its column's range."
-        )
+        return f"Expected error of a mean: {min(error, 1.0):.2g} of half its column's range."
 
     def _asked_odds(self, x: Asked) -> Number:
         return log_odds(x, self.low_, self.high_, priors=self.class_prior_, means=self.theta_, variances=self.var_)
@@ -169,8 +176,11 @@ def class_sums(
     )
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    total = _class_total(widened(units), codes, classes, width=moved, crowd=crowd)
-    noisy = tuition.measure(mechanism, total.reshape(-1), reach, grid=steps.grid, label="moments of classes")
+
+    def exact() -> Array:
+        return _class_total(widened(units), codes, classes, width=moved, crowd=crowd).reshape(-1)
+
+    noisy = tuition.measure(mechanism, exact, reach, grid=steps.grid, label="moments of classes")
     return np.asarray(noisy, dtype=np.float64).reshape(classes, moved), mechanism.standard_deviation / most
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hubbub.learn.asked import Asked, Formula
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.tally import AskedCodes
 from hubbub.query.totals import WEIGHT, Code, Number, added, number
 

@@ -19,7 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from hubbub.learn.asked import Asked, Formula, unit_formula
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.steps import BITS, Steps
 from hubbub.learn.tuition import Tuition, reached
 
@@ -143,8 +144,9 @@ def box_sums(
     steps = Steps(parts=NONE, grid=Fraction(1, most), l1=some * most, l2_squared=some * most * most, linf=most, l0=some)
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    total = box_total(rows, width=width, crowd=crowd)
-    noisy = tuition.measure(mechanism, total, reach, grid=steps.grid, label=label)
+    noisy = tuition.measure(
+        mechanism, lambda: box_total(rows, width=width, crowd=crowd), reach, grid=steps.grid, label=label
+    )
     return np.asarray(noisy, dtype=np.float64), mechanism.standard_deviation / most
 
 
@@ -179,6 +181,7 @@ def ball_sums(
     steps = Steps(parts=NONE, grid=Fraction(1, most), l1=root * most, l2_squared=most * most, linf=most)
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    total = ball_total(rows, width=width, crowd=crowd)
-    noisy = tuition.measure(mechanism, total, reach, grid=steps.grid, label=label)
+    noisy = tuition.measure(
+        mechanism, lambda: ball_total(rows, width=width, crowd=crowd), reach, grid=steps.grid, label=label
+    )
     return np.asarray(noisy, dtype=np.float64) * radius, mechanism.standard_deviation / most * radius

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.learn.asked import Asked
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import column_bounds
 from hubbub.learn.tally import AskedCodes, Tally, tally
 from hubbub.learn.tuition import Tuition

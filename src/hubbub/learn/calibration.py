@@ -16,7 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tally import Codes, tally
 from hubbub.learn.tuition import Tuition
 

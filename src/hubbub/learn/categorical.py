@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +11,10 @@ from hubbub.errors import ParameterError
 from hubbub.learn.bayes import SCORES, _Bayes
 from hubbub.learn.blocks import row_products
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.classes import classes_of, codes_of
-from hubbub.learn.crowd import Array, Crowd
-from hubbub.learn.estimator import labels
+from hubbub.learn.cells import Array
+from hubbub.learn.classes import classes_of, codes_of, declared
+from hubbub.learn.crowd import Crowd
+from hubbub.learn.estimator import column_bounds, labels
 from hubbub.learn.gram import foreseen, gram
 from hubbub.learn.quantile import quantiles_of
 from hubbub.learn.solving import Solver
@@ -78,12 +80,31 @@ class CategoricalNB(_Bayes):
         """Count, weigh, calibrate."""
         x = self._features(X, reset=True)
         named = labels(y, rows=len(x))
-        alpha = float(between("alpha", self.alpha, 0, 1e12))
-        declared = _declared(self.categories, columns=x.shape[1])
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, named), x=x, groups=groups)
+
+    def _check(self, *, width: int, grouped: bool) -> None:
+        known = _declared(self.categories, columns=width)
+        declared(self.classes, delta=self.delta)
+        between("alpha", self.alpha, 0, 1e12)
+        whole("n_bins", self.n_bins, least=2, most=1024)
+        open_ones = [place for place, cut in enumerate(known) if cut is None]
+        if open_ones:
+            column_bounds(self._bounds(open_ones, columns=width), columns=len(open_ones))
+
+    def _bounds(self, open_ones: list[int], *, columns: int) -> Any:
+        """The declared bounds of the columns whose cells are bought."""
+        bounds = self.bounds
+        if bounds is not None and np.ndim(bounds[0]) == 1 and len(bounds[0]) == columns:
+            return tuple(np.asarray(side)[open_ones] for side in bounds)
+        return bounds
+
+    def _measure(self, x: Array, named: Array, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure classes, cells, counts and scores."""
+        alpha = float(self.alpha)
+        known = _declared(self.categories, columns=x.shape[1])
         self.classes_ = classes_of(self.classes, named, crowd=crowd, tuition=tuition)
         codes = codes_of(named, self.classes_)
-        self.cuts_ = self._cells(x, declared, crowd=crowd, tuition=tuition)
+        self.cuts_ = self._cells(x, known, crowd=crowd, tuition=tuition)
         two = len(self.classes_) == 2
         scores = tuition.left * SCORES if two else Fraction(0)
         weights = (tuition.left - scores) * WEIGHTS if two and self.weighted else Fraction(0)
@@ -106,25 +127,19 @@ class CategoricalNB(_Bayes):
         ):
             self.weights_ = self._weighed(cells, codes, crowd=crowd, tuition=tuition, share=weights)
         self._calibrate(x, codes, crowd=crowd, tuition=tuition)
-        return self._end(
-            tuition, crowd, excess=f"Expected error of a cell's count: {found.deviation:.3g} rows, one in three."
-        )
+        return f"Expected error of a cell's count: {found.deviation:.3g} rows, one in three."
 
-    def _cells(self, x: Array, declared: list[Array | None], *, crowd: Crowd, tuition: Tuition) -> list[Array]:
+    def _cells(self, x: Array, known: list[Array | None], *, crowd: Crowd, tuition: Tuition) -> list[Array]:
         """Cut points of each column, bought together where they are not declared."""
-        open_ones = [place for place, cut in enumerate(declared) if cut is None]
+        open_ones = [place for place, cut in enumerate(known) if cut is None]
         if not open_ones:
-            return [cut for cut in declared if cut is not None]
-        count = whole("n_bins", self.n_bins, least=2, most=1024)
-        part = x[:, open_ones]
-        bounds = self.bounds
-        if bounds is not None and np.ndim(bounds[0]) == 1 and len(bounds[0]) == x.shape[1]:
-            bounds = tuple(np.asarray(side)[open_ones] for side in bounds)
-        low, high = bounds_of(bounds, part, crowd=crowd, tuition=tuition)
+            return [cut for cut in known if cut is not None]
+        part, count = x[:, open_ones], whole("n_bins", self.n_bins, least=2, most=1024)
+        low, high = bounds_of(self._bounds(open_ones, columns=x.shape[1]), part, crowd=crowd, tuition=tuition)
         bought = quantiles_of(part, low, high, count - 1, crowd=crowd, tuition=tuition, share=tuition.left * CELLS)
         for place, cut in zip(open_ones, bought.T, strict=True):
-            declared[place] = np.unique(cut)
-        return [cut for cut in declared if cut is not None]
+            known[place] = np.unique(cut)
+        return [cut for cut in known if cut is not None]
 
     def _coded(self, x: Array) -> list[Array]:
         """The cell of each value: between the cut points, or the last one where it is missing."""

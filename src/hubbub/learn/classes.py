@@ -4,47 +4,57 @@ Privacy:
     Claim: bought classes cost their share of ρ, and a failure mass of at most half of δ.
     Proof: each unit names one class (that of its first row), and ``GaussianThreshold`` with the share's ρ shows the
         names whose noisy number of units reaches its threshold; ``Tuition.rho`` leaves half of δ for what may fail.
-    Needs: labels as public types, private values.
+    Needs: labels whose types are declared with their array, or that are read one by one (``values``).
     Ref: Korolova, Kenthapadi, Mishra, Ntoulas 2009; SOUNDNESS 11.
 """
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Collection, Hashable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tuition import Tuition
+from hubbub.learn.values import values_of
 from hubbub.mechanisms.threshold import GaussianThreshold
 from hubbub.privacy.sensitivity import Sensitivity
 
 SHARE = Fraction(1, 20)
 """Of what is left of the price, for the names of the classes."""
+_TYPED = "biufUS"
+"""Types of arrays that say of every label what it is."""
+
+
+def declared(classes: Any, *, delta: float) -> Array | None:
+    """The declared classes in order; None where they are to be bought, which takes a ``delta``."""
+    if classes is not None:
+        found: Array = np.unique(np.asarray(classes))
+        if found.ndim != 1 or len(found) != np.size(classes):
+            raise ParameterError("classes", "a list of different labels", classes)
+        return found
+    if not delta:
+        raise ParameterError(
+            "classes", "the labels there are, e.g. classes=[0, 1] (a delta above 0 can buy them from the data)", classes
+        )
+    return None
 
 
 def classes_of(classes: Any, y: Array, *, crowd: Crowd, tuition: Tuition, share: Fraction = SHARE) -> Array:
     """The classes in order. Where none was shown, one constant of the labels' type stands for all."""
-    if classes is not None:
-        declared = np.unique(np.asarray(classes))
-        if declared.ndim != 1 or len(declared) != np.size(classes):
-            raise ParameterError("classes", "a list of different labels", classes)
-        return declared
-    if tuition.rho is None:
-        raise ParameterError(
-            "classes", "the labels there are, e.g. classes=[0, 1] (a delta above 0 can buy them from the data)", classes
-        )
-    part = tuition.spend(tuition.left * share)
-    mechanism = GaussianThreshold(epsilon=tuition.epsilon, delta=tuition.delta, rho=tuition.rho * part)
+    known = declared(classes, delta=float(tuition.delta))
+    if known is not None:
+        return known
+    part, rho = tuition.spend(tuition.left * share), tuition.rho
+    assert rho is not None
+    mechanism = GaussianThreshold(epsilon=tuition.epsilon, delta=tuition.delta, rho=rho * part)
     shown = tuition.measure(
-        mechanism, units_of(y, crowd), Sensitivity(l0=1, linf=Fraction(1)), grid=None, label="classes"
+        mechanism, lambda: units_of(y, crowd), Sensitivity(l0=1, linf=Fraction(1)), grid=None, label="classes"
     )
-    # As wide as the names that are shown: an array of texts is as wide as its longest, and that one may be private.
-    kind = _plain(y).dtype
-    held = kind.type if kind.kind in "US" else kind
-    found: Array = np.array(sorted(shown), dtype=held) if shown else np.zeros(1, dtype=held)
-    return found
+    return _named(shown, y.dtype)
 
 
 def units_of(y: Array, crowd: Crowd) -> dict[Hashable, int]:
@@ -53,21 +63,58 @@ def units_of(y: Array, crowd: Crowd) -> dict[Hashable, int]:
     if crowd.units is not None:
         codes, places = np.unique(crowd.units, return_index=True)
         first = y[places[codes >= 0]]
-    known = np.array([one is not None and one == one for one in first.tolist()], dtype=bool)  # noqa: PLR0124
-    names, counts = np.unique(_plain(first)[known], return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))
+    if first.dtype.kind in _TYPED:
+        names, counts = np.unique(first[first == first], return_counts=True)  # noqa: PLR0124
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+    return dict(Counter(_name(value) for value in values_of(first) if value is not None))
 
 
 def codes_of(y: Array, classes: Array) -> Array:
-    """The place of each label among the classes; −1 for what is none of them, which counts nowhere."""
-    given, known = _plain(y), _plain(classes)
-    if given.dtype.kind != known.dtype.kind and "U" in (given.dtype.kind, known.dtype.kind):
-        given, known = given.astype(str), known.astype(str)
-    order = np.argsort(known)
-    place = order[np.clip(np.searchsorted(known, given, sorter=order), 0, len(known) - 1)]
-    return np.where(known[place] == given, place, -1)
+    """The place of each label among the classes; −1 for what is none of them, which counts nowhere.
+
+    A label is a class that it equals, or that is called the same: the text "1" is the class 1, and the other way round.
+    Numbers in an array of numbers are compared all at once, and so are texts; other labels one by one, each by itself.
+    """
+    kinds = y.dtype.kind, classes.dtype.kind
+    if all(kind in "biuf" for kind in kinds) or kinds in (("U", "U"), ("S", "S")):
+        order = np.argsort(classes)
+        place = order[np.clip(np.searchsorted(classes, y, sorter=order), 0, len(classes) - 1)]
+        return np.where(classes[place] == y, place, -1)
+    known = {value: place for place, value in enumerate(values_of(classes)) if value is not None}
+    called = {_called(value): place for value, place in known.items()}
+    texts = {value: place for value, place in known.items() if isinstance(value, str)}
+
+    def place_of(value: Hashable | None) -> int:
+        if value is None:
+            return -1
+        named = called.get(value, -1) if isinstance(value, str) else texts.get(_called(value), -1)
+        return known.get(value, named)
+
+    return np.array([place_of(value) for value in values_of(y)], dtype=np.int64)
 
 
-def _plain(labels: Array) -> Array:
-    """Labels of any objects by what they are called, since objects of several kinds have no order."""
-    return labels.astype(str) if labels.dtype == object else labels
+def _name(value: Hashable) -> Hashable:
+    """A number or a text as it is, and anything else by what it is called."""
+    return value if isinstance(value, int | float) else _called(value)
+
+
+def _called(value: Hashable) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _named(shown: Collection[Hashable], kind: np.dtype[Any]) -> Array:
+    """Names that are shown as an array: of the type that was declared, else of one that follows from the names alone.
+
+    An array of texts is as wide as the names that are shown: the longest of all labels may be private.
+    """
+    if kind.kind in _TYPED:
+        held: Any = kind.type if kind.kind in "US" else kind
+        return np.array(sorted(shown), dtype=held) if shown else np.zeros(1, dtype=held)  # type: ignore[type-var]
+    names: list[Any] = list(shown)
+    if not names or any(isinstance(name, str) for name in names):
+        return np.unique(np.array([str(name) for name in names or [""]], dtype=np.str_))
+    if all(isinstance(name, int) and abs(name) < 1 << 63 for name in names):
+        return np.array(sorted(names), dtype=np.int64)
+    if all(isinstance(name, float) or abs(name) <= 1 << 53 for name in names):
+        return np.array(sorted(names), dtype=np.float64)
+    return np.array(sorted(names), dtype=object)

@@ -7,19 +7,20 @@ Privacy:
         the first case ‖S‖ <= r·B <= most·B; in the second ‖S·most/r‖ <= most·B, and cutting coordinates towards zero
         makes no L1, L2 or L∞ norm larger. The total is a sum over units, in exact integers; rows of nobody are left
         out, whatever else the table holds.
-    Needs: rows whose norms were bounded one by one; ``units`` that say whose each row is.
+    Needs: rows whose norms were bounded one by one; ``units`` that say whose each row is, compared by ``values``.
     Ref: SOUNDNESS 1, 3, 29, 31.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.learn.cells import Array, column
+from hubbub.learn.values import values_of
 from hubbub.parameters import whole
 
-Array = np.ndarray[Any, Any]
 MOST_ROWS = 1 << 20
 
 
@@ -35,16 +36,16 @@ class Crowd:
 
     @classmethod
     def of(cls, groups: Any, *, rows: int, most: int = 1) -> "Crowd":
-        """From the ids that a user gave; rows without one (None, NaN) are nobody's. A crowd is itself."""
+        """From the ids that a user gave; rows without one that has a value (None, NaN, an object) are nobody's.
+
+        A crowd is itself.
+        """
         if isinstance(groups, cls):
             return groups
         held = whole("max_rows", most, least=1, most=MOST_ROWS)
         if groups is None:
             return cls(rows=rows, most=1)
-        ids = np.asarray(groups, dtype=object) if not isinstance(groups, np.ndarray) else groups
-        if ids.shape != (rows,):
-            raise ParameterError("groups", f"one id for each of the {rows} rows", f"shape {ids.shape}")
-        return cls(rows=rows, units=_coded(ids), most=held)
+        return cls(rows=rows, units=_coded(column(groups, name="groups", rows=rows)), most=held)
 
     @property
     def count(self) -> int:
@@ -94,14 +95,8 @@ def _coded(ids: Array) -> Array:
     """
     if ids.dtype.kind in "iuUSb":
         return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    codes: dict[Any, int] = {}
+    codes: dict[Hashable, int] = {}
     found = np.empty(len(ids), dtype=np.int64)
-    for place, one in enumerate(ids.tolist()):
-        found[place] = -1 if _missing(one) else codes.setdefault(one, len(codes))
+    for place, value in enumerate(values_of(ids)):
+        found[place] = -1 if value is None else codes.setdefault(value, len(codes))
     return found
-
-
-def _missing(one: Any) -> bool:
-    """None; or NaN, NaT and pandas' NA, of which none is known to equal itself."""
-    same = one == one  # noqa: PLR0124
-    return one is None or not isinstance(same, bool | np.bool_) or not same

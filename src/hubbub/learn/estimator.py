@@ -3,18 +3,19 @@
 scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hubbub[learn]"``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from hubbub.errors import ParameterError
 from hubbub.learn.asked import Asked
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array, column, table
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.noise import entropy
 from hubbub.parameters import interval
@@ -70,20 +71,31 @@ class Private(BaseEstimator):  # type: ignore[misc]
 
     claim_: Claim
 
-    def _begin(self, *, rows: int, groups: Any) -> tuple[Tuition, Crowd]:
-        """The price and the owners of one fit."""
+    def _check(self, *, width: int, grouped: bool) -> None:
+        """Refuse parameters that cannot be, for so many columns: all of it before anything is paid."""
+        column_bounds(self.bounds, columns=width)
+
+    def _study(self, work: Callable[[Tuition, Crowd], str], *, x: Any, groups: Any) -> Self:
+        """Check what is public, run what looks at rows (``Tuition.guard``), and state the claim.
+
+        ``work`` returns a sentence that says what error to expect, from public numbers.
+        """
         if self.random_state is not None and not entropy.is_substituted():
             raise ParameterError(
                 "random_state",
                 "None: noise that can be repeated protects nobody (tests: hubbub.testing)",
                 self.random_state,
             )
-        crowd = Crowd.of(groups, rows=rows, most=self.max_rows)
-        tuition = Tuition.at(epsilon=self.epsilon, delta=self.delta, meter=self.meter, account=self.account or ACCOUNT)
-        return tuition, crowd
-
-    def _end(self, tuition: Tuition, crowd: Crowd, *, excess: str = "") -> Self:
-        """State the claim. ``excess`` says what error to expect, from public numbers."""
+        crowd = Crowd.of(groups, rows=len(x), most=self.max_rows)
+        tuition = Tuition.at(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            meter=self.meter,
+            account=self.account or ACCOUNT,
+            guards=not isinstance(x, Asked),
+        )
+        self._check(width=x.shape[1], grouped=crowd.units is not None)
+        excess = tuition.guard(lambda: work(tuition, crowd))
         most = "1 row" if crowd.most == 1 else f"{crowd.most} rows"
         unit = "row" if crowd.units is None else f"group, which counts for at most {most}"
         measured = tuple(
@@ -95,17 +107,16 @@ class Private(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _features(self, x: Any, *, reset: bool) -> Any:
-        """Floats in two dimensions; NaN and infinities pass, for the bounds to deal with. Shapes are public.
+        """Floats in two dimensions; what is no finite number passes, for the bounds to deal with. Shapes are public.
 
         A table that stays in its engine is handed on; its columns are known by their names.
         """
         if isinstance(x, Asked):
             self.n_features_in_, self.feature_names_in_ = len(x.names), np.array(x.names, dtype=object)
             return x
-        checked: Array = validate_data(
-            self, x, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1
-        )
-        return checked
+        cells = table(x)
+        validate_data(self, x if hasattr(x, "columns") else cells, reset=reset, skip_check_array=True)
+        return cells
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803 (scikit-learn's name)
         shown = super().__repr__(N_CHAR_MAX)
@@ -117,6 +128,7 @@ class Private(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.string = True  # as cells that are missing: an error because of a text would tell of it
         tags.non_deterministic = True
         return tags
 
@@ -137,7 +149,4 @@ def labels(y: Any, *, rows: int) -> Array:
     """Labels as a flat array, one for each row; only their number and type are checked."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    given = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, ensure_min_samples=1)
-    flat: Array = column_or_1d(given, warn=True)
-    check_consistent_length(np.empty(rows), flat)
-    return flat
+    return column(y, name="y", rows=rows)

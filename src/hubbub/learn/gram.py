@@ -21,7 +21,8 @@ import numpy as np
 
 from hubbub.learn.asked import Formula
 from hubbub.learn.blocks import Rows, parts_of, shortened
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tuition import Tuition
 from hubbub.privacy.sensitivity import Sensitivity
 
@@ -92,8 +93,11 @@ def gram(
     weights = EVEN if tuition.rho is None else FROBENIUS
     reach = reach_of(width=width, crowd=crowd, weights=weights)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    total = total_of(rows, width=width, crowd=crowd)
-    vector = triangle(total if crowd.rows <= NARROW else total.astype(object), weights=weights)
+
+    def vector() -> Array:
+        total = total_of(rows, width=width, crowd=crowd)
+        return triangle(total if crowd.rows <= NARROW else total.astype(object), weights=weights)
+
     step = Fraction(1, 1 << 2 * GRAM_BITS)
     noisy = np.asarray(tuition.measure(mechanism, vector, reach, grid=step, label=label), dtype=np.float64)
     unit = radius * radius

@@ -1,6 +1,7 @@
 """k-means: clusters of cells of a noisy grid, then a few rounds of noisy sums around what was found."""
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from hubbub.errors import ParameterError
 from hubbub.learn.blocks import parts_of
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private
 from hubbub.learn.kmeans_box import DEEP, Box, Shadow
 from hubbub.learn.kmeans_grid import FLAT, Buyer, Found, gridded
 from hubbub.learn.kmeans_rounds import Round, farness, improved, spread_points
 from hubbub.learn.steps import cleaned
-from hubbub.learn.tuition import ACCOUNT
+from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import whole
 
 ALGORITHMS = ("auto", "grid", "lloyd")
@@ -63,7 +65,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         if self.algorithm not in ALGORITHMS:
             raise ParameterError("algorithm", f"one of {', '.join(ALGORITHMS)}", self.algorithm)
         x = self._features(X, reset=True)
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, clusters), x=x, groups=groups)
+
+    def _measure(self, x: Any, clusters: int, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds, cells and sums."""
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         box = Box.of(x, low, high)
         price = tuition.left
@@ -75,9 +80,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self.cluster_centers_ = box.placed(found.centres)
         self._n_features_out = clusters
         excess = error * box.unit**2
-        return self._end(
-            tuition, crowd, excess=f"Noise in the sums adds about {excess:.3g} to the mean squared distance."
-        )
+        return f"Noise in the sums adds about {excess:.3g} to the mean squared distance."
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The nearest centre of each row that is passed: post-processing for whoever has these rows."""

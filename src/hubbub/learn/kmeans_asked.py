@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.errors import NotAllowed
 from hubbub.learn.asked import Asked
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.kmeans_axes import Axis, Grid
 from hubbub.query.totals import WEIGHT, Code, Number, added, least, number, place_of
 

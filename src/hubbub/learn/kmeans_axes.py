@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 
 FINE = 1024
 """Bins of a column that is cut evenly."""

@@ -13,7 +13,7 @@ from hubbub import noise
 from hubbub.errors import NotAllowed
 from hubbub.learn.asked import Asked
 from hubbub.learn.blocks import parts_of
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.steps import BITS, scaled
 
 DEEP = 12

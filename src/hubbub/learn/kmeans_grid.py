@@ -18,7 +18,8 @@ from sklearn.cluster import KMeans as Exact
 from sklearn.exceptions import ConvergenceWarning
 
 from hubbub.learn.asked import Asked
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.kmeans_asked import bin_codes, boxed, cell_code
 from hubbub.learn.kmeans_axes import Axis, Grid
 from hubbub.learn.kmeans_box import Box, Shadow

@@ -17,7 +17,7 @@ import numpy as np
 
 from hubbub.learn.asked import Asked
 from hubbub.learn.blocks import NONE
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.kmeans_asked import boxed, summed_asked
 from hubbub.learn.kmeans_box import Box, Shadow, nearest_each
 from hubbub.learn.kmeans_grid import QUIET, Buyer, Found
@@ -66,8 +66,11 @@ def improved(
     )  # fmt: skip
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    exact = summed(found.centres, points, buyer=buyer, measured=measured, ends=ends, seen=seen)
     deviation = max(mechanism.standard_deviation, QUIET)
+
+    def exact() -> Array:
+        return summed(found.centres, points, buyer=buyer, measured=measured, ends=ends, seen=seen)
+
     noisy = np.asarray(tuition.measure(mechanism, exact, reach, grid=Fraction(1), label=label), dtype=np.float64)
     width = len(measured.far)
     length = measured.far / ends[:width]

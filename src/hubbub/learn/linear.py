@@ -1,5 +1,6 @@
 """What linear classifiers share: rows in a ball, one column of signs a class, and one joint release for all of them."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from hubbub.errors import ParameterError
 from hubbub.learn.ball import Ball
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.classes import classes_of, codes_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.classes import classes_of, codes_of, declared
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private, labels
 from hubbub.learn.newton import stepped
 from hubbub.learn.pulls import Pulls
@@ -38,7 +40,16 @@ class LinearClassifier(ClassifierMixin, Private):  # type: ignore[misc]
         """Learn from rows and their labels; ``groups`` says whose each row is."""
         x = self._features(X, reset=True)
         named = labels(y, rows=len(x))
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, named), x=x, groups=groups)
+
+    def _check(self, *, width: int, grouped: bool) -> None:
+        super()._check(width=width, grouped=grouped)
+        declared(self.classes, delta=self.delta)
+        if self.max_norm is not None:
+            positive("max_norm", self.max_norm)
+
+    def _measure(self, x: Array, named: Array, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds and classes, and learn the coefficients."""
         norm = float(np.sqrt(x.shape[1]) if self.max_norm is None else positive("max_norm", self.max_norm))
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         ball = Ball(low=low, high=high, norm=norm, intercept=bool(self.fit_intercept))
@@ -49,7 +60,7 @@ class LinearClassifier(ClassifierMixin, Private):  # type: ignore[misc]
             theta, excess = self._learned(ball.rows(x), signs, crowd=crowd, tuition=tuition)
         self.coef_, self.intercept_ = ball.outside(theta)
         self._ball = ball
-        return self._end(tuition, crowd, excess=excess)
+        return excess
 
     def _learned(self, features: Array, signs: Array, *, crowd: Crowd, tuition: Tuition) -> tuple[Array, str]:
         """Coefficients in the ball, and what error to expect."""
@@ -91,9 +102,24 @@ class ConvexClassifier(LinearClassifier):
     rounds: int
     _loss: Loss
 
-    def _learned(self, features: Array, signs: Array, *, crowd: Crowd, tuition: Tuition) -> tuple[Array, str]:
+    def _check(self, *, width: int, grouped: bool) -> None:
+        super()._check(width=width, grouped=grouped)
         if self.solver not in SOLVERS:
             raise ParameterError("solver", f"one of {', '.join(SOLVERS)}", self.solver)
+        whole("rounds", self.rounds, least=1)
+        if self.C is not None:
+            positive("C", self.C)
+        alone = self.meter is None and self.bounds is not None and self.classes is not None
+        two = self.classes is not None and np.size(self.classes) <= 2
+        if self.solver == "objective" and self.delta and not alone and (grouped or not two):
+            raise ParameterError(
+                "solver",
+                '"newton" or "auto": where losses are added up in zCDP, this is proven for two declared classes and '
+                "one row a unit",
+                "objective",
+            )
+
+    def _learned(self, features: Array, signs: Array, *, crowd: Crowd, tuition: Tuition) -> tuple[Array, str]:
         ridge = None if self.C is None else float(1 / positive("C", self.C))
         single = crowd.units is None
         alone = self.meter is None and tuition.left == 1
@@ -106,12 +132,6 @@ class ConvexClassifier(LinearClassifier):
                 f"Each of {rounds} gradients had noise of standard deviation {spread:.3g} a coefficient; "
                 f"ridge {kept:.3g}."
             )
-        if joint:
-            raise ParameterError(
-                "solver",
-                '"newton" or "auto": a shared account counts in zCDP, for which this is not proven',
-                "objective",
-            )
         shape: dict[str, Any] = {
             "loss": self._loss, "width": features.shape[1], "columns": signs.shape[1], "rows": crowd.most,
             "single": single, "ridge": ridge,
@@ -123,8 +143,11 @@ class ConvexClassifier(LinearClassifier):
             mechanism = ObjectivePerturbation.at(**shape, epsilon=tuition.epsilon, delta=tuition.delta)
         else:
             mechanism = ObjectivePerturbation.at(**shape, rho=tuition.rho * part)
-        weights = np.where(signs[:, 0] == 0, 0.0, crowd.weights)
-        value = Examples(features=features, signs=np.where(signs == 0, 1.0, signs), weights=weights)
+
+        def value() -> Examples:
+            weights = np.where(signs[:, 0] == 0, 0.0, crowd.weights)
+            return Examples(features=features, signs=np.where(signs == 0, 1.0, signs), weights=weights)
+
         drawn = tuition.measure(mechanism, value, Sensitivity(rows=crowd.most), grid=None, label="coefficients")
         noise, kept = float(mechanism.scale) * (1 if mechanism.gaussian else 2**0.5), float(mechanism.ridge)
         return np.asarray(drawn, dtype=np.float64).reshape(features.shape[1], signs.shape[1]), (

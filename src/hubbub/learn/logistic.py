@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.linear import ConvexClassifier
 from hubbub.learn.newton import ROUNDS
 from hubbub.learn.tuition import ACCOUNT

@@ -15,7 +15,8 @@ import numpy as np
 
 from hubbub.learn.asked import Formula, widened_formula
 from hubbub.learn.blocks import Rows, box_sums
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.tuition import Tuition
 
 SLACK = 2.0

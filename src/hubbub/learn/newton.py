@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.gram import gram
 from hubbub.learn.pulls import Pulls
 from hubbub.mechanisms.convex import Loss

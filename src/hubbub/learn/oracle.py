@@ -7,14 +7,17 @@ writes rows down. What is promised is about answers.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from hubbub.attempt import attempt
 from hubbub.errors import ParameterError
-from hubbub.learn.crowd import Array, Crowd
-from hubbub.learn.steps import cleaned, in_ball
-from hubbub.learn.tuition import ACCOUNT, Tuition
+from hubbub.learn.cells import Array, array, column
+from hubbub.learn.crowd import Crowd
+from hubbub.learn.steps import ball_steps, cleaned, in_ball
+from hubbub.learn.tuition import ACCOUNT, Tuition, reached
 from hubbub.parameters import positive, whole
 from hubbub.privacy.filter import whole_units_rounded_down
 
@@ -59,16 +62,12 @@ class StatisticalQueryOracle:
         self, X: Any, y: Any = None, *, epsilon: float = 1.0, delta: float = 0.0, questions: int | None = None,  # noqa: N803
         groups: Any = None, max_rows: int = 1, meter: Any = None, account: str = ACCOUNT,
     ) -> None:  # fmt: skip
-        self._rows = [np.asarray(row) for row in np.asarray(X)]
-        self._labels = [None] * len(self._rows) if y is None else np.asarray(y).tolist()
-        if len(self._labels) != len(self._rows) or not self._rows:
-            raise ParameterError(
-                "y", f"one label for each of the {len(self._rows)} rows, of which there is one", "others"
-            )
+        self._rows = list(X) if isinstance(X, list | tuple) else list(array(X, name="X"))
+        self._labels = [None] * len(self._rows) if y is None else column(y, name="y", rows=len(self._rows)).tolist()
         self._crowd = Crowd.of(groups, rows=len(self._rows), most=max_rows)
         self._tuition = Tuition.at(epsilon=epsilon, delta=delta, meter=meter, account=account or ACCOUNT)
         self._questions = None if questions is None else whole("questions", questions, least=1)
-        self.rows = self._tuition.count(self._crowd, share=COUNT)
+        self.rows = self._tuition.guard(lambda: self._tuition.count(self._crowd, share=COUNT))
         """The noisy number of rows."""
         self._rows_off = _error(self._tuition)
         self._each = None if self._questions is None else self._tuition.left / self._questions
@@ -82,9 +81,9 @@ class StatisticalQueryOracle:
         """The noisy mean of a function of a row and its label; with ``width``, of a vector, as one joint question."""
         if not callable(question):
             raise ParameterError("question", "a function of a row and its label", question)
-        steps = in_ball(self._asked(question, width))
-        share = self._share(epsilon)
-        total = self._tuition.sums(steps, self._crowd, share=share, label="statistical query")
+        share, wide = self._share(epsilon), 1 if width is None else whole("width", width, least=1)
+        part = self._tuition.spend(share)
+        total = self._tuition.guard(lambda: self._measured(question, wide, part))
         off = _error(self._tuition)
         mean = np.clip(total / self.rows, -1.0, 1.0)
         # |s/n − S/N| <= (|s − S| + |s/n|·|n − N|)/N, and |S/N| <= 1.
@@ -102,21 +101,30 @@ class StatisticalQueryOracle:
         part = whole_units_rounded_down(positive("epsilon", epsilon) / self._tuition.epsilon)
         return part if self._tuition.rho is None else part * part
 
-    def _asked(self, question: Question, width: int | None) -> Array:
-        found = np.zeros((len(self._rows), 1 if width is None else whole("width", width, least=1)))
+    def _measured(self, question: Question, width: int, part: Fraction) -> Array:
+        """Noisy sums of what the function says of rows; it is asked after the charge."""
+        steps = ball_steps(width)
+        reach = reached(steps, self._crowd)
+        mechanism = self._tuition.additive(part, reach)
+        noisy = self._tuition.measure(
+            mechanism, lambda: self._crowd.total(in_ball(self._asked(question, width)).parts), reach, grid=steps.grid,
+            label="statistical query",
+        )  # fmt: skip
+        return np.asarray(noisy, dtype=np.float64)
+
+    def _asked(self, question: Question, width: int) -> Array:
+        found = np.zeros((len(self._rows), width))
         for place, (row, label) in enumerate(zip(self._rows, self._labels, strict=True)):
-            found[place] = _one(question, row, label, found.shape[1])
+            said, failed = attempt(partial(_one, question, row, label, width), log=None)
+            if not failed:
+                found[place] = said
         return found
 
 
-def _one(question: Question, row: Array, label: Any, width: int) -> Array:
+def _one(question: Question, row: Any, label: Any, width: int) -> Array:
     """What the function says of one row; nothing it does about a row is seen but its number."""
-    try:
-        with np.errstate(all="ignore"):
-            said = np.asarray(question(row.copy(), label), dtype=np.float64).reshape(-1)
-        return cleaned(said) if said.shape == (width,) else np.zeros(width)
-    except Exception:
-        return np.zeros(width)
+    said = np.asarray(question(np.array(row), label), dtype=np.float64).reshape(-1)
+    return cleaned(said) if said.shape == (width,) else np.zeros(width)
 
 
 def _error(tuition: Tuition) -> float:

@@ -1,6 +1,7 @@
 """Principal components of a noisy matrix of second moments (Analyze Gauss), about means that were paid for."""
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,12 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from hubbub.learn.blocks import unit_rows
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private
 from hubbub.learn.gram import foreseen, gram
 from hubbub.learn.moments import moments
 from hubbub.learn.steps import cleaned
-from hubbub.learn.tuition import ACCOUNT
+from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import whole
 
 MOMENTS = Fraction(1, 8)
@@ -58,7 +60,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
         x = self._features(X, reset=True)
         width = x.shape[1]
         kept = width if self.n_components is None else whole("n_components", self.n_components, least=1, most=width)
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, kept), x=x, groups=groups)
+
+    def _measure(self, x: Any, kept: int, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds, means and products."""
+        width = x.shape[1]
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         half = (high - low) / 2
         known = moments(
@@ -88,9 +94,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
         self.noise_variance_ = float(variance[kept:].mean()) if kept < width else 0.0
         noise = 2 * found.spread / known.count
         share = noise / max(total, noise)
-        return self._end(
-            tuition, crowd, excess=f"Expected error of a variance: at most about {share:.2g} of that of all columns."
-        )
+        return f"Expected error of a variance: at most about {share:.2g} of that of all columns."
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Coordinates along the components."""

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.linear import LinearClassifier
 from hubbub.learn.pulls import Pulls
 from hubbub.learn.tuition import ACCOUNT, Tuition
@@ -43,6 +44,10 @@ class Perceptron(LinearClassifier):
         self.meter = meter
         self.account = account
         self.random_state = random_state
+
+    def _check(self, *, width: int, grouped: bool) -> None:
+        super()._check(width=width, grouped=grouped)
+        whole("rounds", self.rounds, least=1)
 
     def _learned(self, features: Array, signs: Array, *, crowd: Crowd, tuition: Tuition) -> tuple[Array, str]:
         rounds = whole("rounds", self.rounds, least=1)

@@ -19,7 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from hubbub.learn.blocks import parts_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.steps import BITS, in_ball
 from hubbub.learn.tuition import Tuition
 from hubbub.privacy.sensitivity import Sensitivity
@@ -76,7 +77,9 @@ class Pulls:
         reach = self.reach
         mechanism = self.tuition.additive(self.tuition.spend(share), reach)
         step = Fraction(1, _STEP)
-        noisy = self.tuition.measure(mechanism, self.total(slopes, theta).reshape(-1), reach, grid=step, label=label)
+        noisy = self.tuition.measure(
+            mechanism, lambda: self.total(slopes, theta).reshape(-1), reach, grid=step, label=label
+        )
         return np.asarray(noisy, dtype=np.float64).reshape(self.shape), mechanism.standard_deviation / _STEP
 
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from hubbub.errors import ParameterError
 from hubbub.learn.bought import SHARE as BOUNDS
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private
 from hubbub.learn.steps import cleaned
 from hubbub.learn.tuition import ACCOUNT, Tuition
@@ -48,18 +50,23 @@ def quantiles_of(
     else:
         root = Fraction(math.isqrt(levels << 80), 1 << 40)  # of the levels, rounded down
         epsilon = whole_units_rounded_down(tuition.selection(part) * root)
-    kept = first_rows(crowd)
     found = np.empty((count, x.shape[1]))
     for place, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
         mechanism = Quantiles(
             epsilon=epsilon, bounds=(Fraction(one), Fraction(other)), rows=crowd.most, targets=targets,
             tie_bits=TIE_BITS,
         )  # fmt: skip
-        values = cleaned(x[:, place] if kept is None else x[kept, place], missing=(one + other) / 2)
         found[:, place] = tuition.measure(
-            mechanism, values, Sensitivity(rows=crowd.most), grid=None, label=f"quantiles of column {place}"
-        )
+            mechanism, partial(_values, x[:, place], crowd, missing=(one + other) / 2),
+            Sensitivity(rows=crowd.most), grid=None, label=f"quantiles of column {place}",
+        )  # fmt: skip
     return np.maximum.accumulate(np.clip(found, low, high), axis=0)
+
+
+def _values(column: Array, crowd: Crowd, *, missing: float) -> Array:
+    """The values that count."""
+    kept = first_rows(crowd)
+    return cleaned(column if kept is None else column[kept], missing=missing)
 
 
 def first_rows(crowd: Crowd) -> Array | None:
@@ -104,13 +111,16 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Private):  # t
             raise ParameterError("output_distribution", "'uniform' or 'normal'", self.output_distribution)
         count = whole("n_quantiles", self.n_quantiles, least=1, most=MOST_QUANTILES)
         x = self._features(X, reset=True)
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, count), x=x, groups=groups)
+
+    def _measure(self, x: Array, count: int, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds and quantiles."""
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         inner = quantiles_of(x, low, high, count, crowd=crowd, tuition=tuition, share=tuition.left)
         self.n_quantiles_ = count
         self.quantiles_ = np.vstack([low, inner, high])
         self.references_ = np.linspace(0.0, 1.0, count + 2)
-        return self._end(tuition, crowd, excess=ranks(tuition))
+        return ranks(tuition)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Ranks between 0 and 1, or normal scores; a value that many share gets the middle of its ranks."""
@@ -165,7 +175,10 @@ class KBinsDiscretizer(OneToOneFeatureMixin, TransformerMixin, Private):  # type
             raise ParameterError("strategy", "'quantile' or 'uniform'", self.strategy)
         count = whole("n_bins", self.n_bins, least=2, most=MOST_QUANTILES)
         x = self._features(X, reset=True)
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, count), x=x, groups=groups)
+
+    def _measure(self, x: Array, count: int, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds, and quantiles between them."""
         equal = self.strategy == "uniform"
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition, share=Fraction(1) if equal else BOUNDS)
         inner = np.linspace(low, high, count + 1)[1:-1]
@@ -173,7 +186,7 @@ class KBinsDiscretizer(OneToOneFeatureMixin, TransformerMixin, Private):  # type
             inner = quantiles_of(x, low, high, count - 1, crowd=crowd, tuition=tuition, share=tuition.left)
         self.bin_edges_ = np.vstack([low, inner, high])
         self.n_bins_ = np.full(x.shape[1], count)
-        return self._end(tuition, crowd, excess="" if equal else ranks(tuition))
+        return "" if equal else ranks(tuition)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """The cell of each value, as a float; what is missing goes with the middle of the bounds."""

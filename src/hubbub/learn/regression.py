@@ -1,18 +1,20 @@
 """Linear regression from sums that were paid for: standardised, measured once, corrected once."""
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from hubbub.learn.asked import Asked, Formula, residual_formula
 from hubbub.learn.blocks import Rows, ball_sums, row_products, unit_rows
 from hubbub.learn.bought import SHARE as BOUNDS
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.crowd import Array, Crowd
-from hubbub.learn.estimator import Private
+from hubbub.learn.cells import Array, column, numbers
+from hubbub.learn.crowd import Crowd
+from hubbub.learn.estimator import Private, column_bounds
 from hubbub.learn.gram import Gram, gram
 from hubbub.learn.moments import moments
 from hubbub.learn.solving import Solver
@@ -47,7 +49,15 @@ class _Linear(RegressorMixin, Private):  # type: ignore[misc]
         """Measure, solve, correct."""
         x = self._features(X, reset=True)
         target = targets(y, rows=len(x))
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x, target), x=x, groups=groups)
+
+    def _check(self, *, width: int, grouped: bool) -> None:
+        super()._check(width=width, grouped=grouped)
+        column_bounds(self.y_bounds, columns=1)
+        self._penalty(np.ones(width))
+
+    def _measure(self, x: Any, target: Any, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds, moments, products and residuals."""
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         beside = target if isinstance(target, Asked) else target[:, None]
         y_bounds = bounds_of(self.y_bounds, beside, crowd=crowd, tuition=tuition, share=BOUNDS / 2, label="bounds of y")
@@ -77,10 +87,7 @@ class _Linear(RegressorMixin, Private):  # type: ignore[misc]
         self.intercept_ = float(inner)
         self.low_, self.high_ = low, high
         excess = found.spread**2 / max(1.0, known.count) ** 2
-        return self._end(
-            tuition, crowd,
-            excess=f"Expected excess error: about {min(1.0, excess):.2g} of y's variance if no columns are collinear.",
-        )  # fmt: skip
+        return f"Expected excess error: about {min(1.0, excess):.2g} of y's variance if no columns are collinear."
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """X·coef_ + intercept_, with X clipped to its bounds and the answer to those of y."""
@@ -133,10 +140,7 @@ def targets(y: Any, *, rows: int) -> Any:
         return y
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    given = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1)
-    flat: Array = column_or_1d(given, warn=True)
-    check_consistent_length(np.empty(rows), flat)
-    return flat
+    return numbers(column(y, name="y", rows=rows), name="y")
 
 
 class LinearRegression(_Linear):

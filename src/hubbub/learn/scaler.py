@@ -1,5 +1,6 @@
 """Standardise columns by means and variances that were paid for."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -8,11 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from hubbub.learn.blocks import unit_rows
 from hubbub.learn.bought import bounds_of
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private
 from hubbub.learn.moments import moments
 from hubbub.learn.steps import cleaned
-from hubbub.learn.tuition import ACCOUNT
+from hubbub.learn.tuition import ACCOUNT, Tuition
 
 
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Private):  # type: ignore[misc]
@@ -42,7 +44,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Private):  # type: 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: N803
         """Measure means and variances."""
         x = self._features(X, reset=True)
-        tuition, crowd = self._begin(rows=len(x), groups=groups)
+        return self._study(partial(self._measure, x), x=x, groups=groups)
+
+    def _measure(self, x: Any, tuition: Tuition, crowd: Crowd) -> str:
+        """Measure bounds and moments."""
         low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
         half = (high - low) / 2
         found = moments(
@@ -55,9 +60,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Private):  # type: 
         self.scale_ = np.sqrt(self.var_) if self.with_std else np.ones(x.shape[1])
         self.n_samples_seen_ = found.count
         error = float(np.max(found.noise * half / self.scale_))
-        return self._end(
-            tuition, crowd, excess=f"Expected error of a mean: at most {error:.3g} standard deviations (one in three)."
-        )
+        return f"Expected error of a mean: at most {error:.3g} standard deviations (one in three)."
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """(x − mean) / scale, values outside the bounds at the bounds."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 from hubbub.learn.gram import Gram
 
 

@@ -3,12 +3,12 @@
 Nothing here fails because of a value: what is no finite number becomes a declared constant, before any arithmetic.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from hubbub.learn.crowd import Array
+from hubbub.learn.cells import Array
 
 BITS = 20
 """A value of 1 is 2^20 steps: rounding adds less than a millionth of it, and 2^42 rows fit into 64 bits."""
@@ -60,6 +60,13 @@ def in_ball(values: Array, *, bits: int = BITS) -> Steps:
     beyond = (parts * parts).sum(axis=1) > most * most
     # Rounding of the division can leave a row one step too long: one step less in every coordinate is enough.
     parts[beyond] -= np.sign(parts[beyond])
-    width = parts.shape[1]
-    root = int(np.ceil(np.sqrt(width)))
-    return Steps(parts=parts, grid=Fraction(1, most), l1=root * most, l2_squared=most * most, linf=most)
+    return replace(ball_steps(parts.shape[1], bits=bits), parts=parts)
+
+
+def ball_steps(width: int, *, bits: int = BITS) -> Steps:
+    """What bounds rows of L2 norm at most 1, before there are any."""
+    most, root = 1 << bits, int(np.ceil(np.sqrt(width)))
+    return Steps(
+        parts=np.empty((0, width), dtype=np.int64), grid=Fraction(1, most), l1=root * most, l2_squared=most * most,
+        linf=most,
+    )  # fmt: skip

@@ -16,7 +16,8 @@ import numpy as np
 
 from hubbub.learn.asked import Asked, counted_formula
 from hubbub.learn.blocks import NONE, parts_of
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.learn.cells import Array
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.steps import Steps
 from hubbub.learn.tuition import Tuition, reached
 from hubbub.mechanisms import Gaussian, Geometric
@@ -79,7 +80,7 @@ def tally(codes: Codes, sizes: Sequence[int], *, crowd: Crowd, tuition: Tuition,
     )
     reach = reached(steps, crowd)
     mechanism = tuition.additive(tuition.spend(share), reach)
-    noisy = tuition.measure(mechanism, counted(codes, sizes, crowd=crowd), reach, grid=steps.grid, label=label)
+    noisy = tuition.measure(mechanism, lambda: counted(codes, sizes, crowd=crowd), reach, grid=steps.grid, label=label)
     tables = np.split(np.asarray(noisy, dtype=np.float64), np.cumsum(sizes)[:-1])
     return Tally(
         tables=tuple(tables), deviation=mechanism.standard_deviation / unit, tail=_tail(mechanism) / unit

@@ -9,14 +9,16 @@ Privacy:
     Ref: Dwork, McSherry, Nissim, Smith 2006; Bun, Steinke 2016.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from hubbub.errors import AccountingError, ParameterError
-from hubbub.learn.crowd import Array, Crowd
+from hubbub.attempt import attempt
+from hubbub.errors import AccountingError, EngineError, HubbubError, ParameterError
+from hubbub.learn.crowd import Crowd
 from hubbub.learn.steps import Steps
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.base import Mechanism
@@ -30,6 +32,7 @@ from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.release import Release
 from hubbub.secret import Facts, Secret
 
+T = TypeVar("T")
 ACCOUNT = "learning"
 
 
@@ -41,12 +44,24 @@ class Tuition:
     delta: Fraction
     meter: Meter
     account: str = ACCOUNT
+    guards: bool = True
+    """Whether failures are told and counted here; not where a session does so for the whole fit."""
     left: Fraction = Fraction(1)
     """The share of the price that is not yet handed out."""
     releases: list[Release] = field(default_factory=list)
+    refused: HubbubError | None = None
+    """What the gate refused, or could not answer, last."""
 
     @classmethod
-    def at(cls, *, epsilon: Real, delta: Real = 0, meter: Meter | None = None, account: str = ACCOUNT) -> "Tuition":
+    def at(
+        cls,
+        *,
+        epsilon: Real,
+        delta: Real = 0,
+        meter: Meter | None = None,
+        account: str = ACCOUNT,
+        guards: bool = True,
+    ) -> "Tuition":
         """Without a meter nobody keeps count over several fits: (ε, δ) is the price of this one alone."""
         price = whole_units_rounded_down(positive("epsilon", epsilon))
         slack = probability("delta", delta) if delta else Fraction(0)
@@ -55,7 +70,7 @@ class Tuition:
             meter = Meter({account: ample})
         if not isinstance(meter, Meter):
             raise ParameterError("meter", "a Meter, such as that of a session", type(meter).__name__)
-        return cls(epsilon=price, delta=slack, meter=meter, account=account)
+        return cls(epsilon=price, delta=slack, meter=meter, account=account, guards=guards)
 
     @property
     def rho(self) -> Fraction | None:
@@ -97,28 +112,69 @@ class Tuition:
         return Gaussian.at_rho(rho=whole_units_rounded_down(rho * part), sensitivity_squared=l2_squared)
 
     def measure(
-        self, mechanism: Mechanism, value: Any, sensitivity: Sensitivity, *, grid: Fraction | None, label: str
+        self,
+        mechanism: Mechanism,
+        compute: Callable[[], Any],
+        sensitivity: Sensitivity,
+        *,
+        grid: Fraction | None,
+        label: str,
     ) -> Any:
-        """One measurement through the gate; what comes back is public. The caller took its share by ``spend``."""
+        """Measure an exact value through the gate and return what is public of it.
+
+        The value is computed after it is paid for, so that a failure is counted; where a session has paid for the whole
+        fit, at once. The caller took its share by ``spend``.
+        """
         facts = Facts(account=self.account, sensitivity=sensitivity, neighbors=Neighbors.ADD_REMOVE, grid=grid)
-        release = self.meter.measure(mechanism, Secret(value, facts), label=label)
+        secret: Secret[Any] = Secret.later(compute, facts) if self.guards else Secret(compute(), facts)
+        try:
+            release = self.meter.measure(mechanism, secret, label=label)
+        except HubbubError as refused:
+            self.refused = refused
+            raise
         self.releases.append(release)
         return release.value
 
-    def sums(self, steps: Steps, crowd: Crowd, *, share: Real, label: str) -> Array:
-        """Noisy column sums over all units, in floats."""
-        part = self.spend(share)
-        reach = reached(steps, crowd)
-        mechanism = self.additive(part, reach)
-        noisy = self.measure(mechanism, crowd.total(steps.parts), reach, grid=steps.grid, label=label)
-        return np.asarray(noisy, dtype=np.float64)
+    def guard(self, work: Callable[[], T]) -> T:
+        """Run what looks at rows: whatever it raises is the one fixed error, without text, cause or context.
+
+        Privacy:
+            Claim: how the work fails is told by EngineError alone, and after a payment it counts as a failure.
+            Proof: what the gate refuses (a budget, an account, a mechanism that does not fit) follows from accounts and
+                parameters, and passes; what fails in the gate was counted there. Anything else raised between two
+                measurements ends here, is counted against the last payment, and goes to the owner's log. Warnings of
+                arithmetic, which would tell of a value on another way, are off.
+            Needs: ``attempt``; parameters that were checked before.
+            Ref: SOUNDNESS 35.
+        """
+        if not self.guards:
+            return work()
+
+        def quietly() -> T:
+            with np.errstate(all="ignore"):
+                return work()
+
+        made, failed = attempt(quietly, log=self._note)
+        refused, self.refused = self.refused, None
+        if not failed:
+            return made  # type: ignore[return-value]
+        if refused is not None and not isinstance(refused, EngineError):
+            raise refused
+        if refused is None and self.releases:
+            self.meter.count_failure(self.releases[-1])
+        raise EngineError
+
+    def _note(self, problem: str) -> None:
+        """Tell the owner of a failure, and not of a refusal."""
+        if self.refused is None and self.meter.log is not None:
+            self.meter.log(problem)
 
     def count(self, crowd: Crowd, *, share: Real, label: str = "number of rows") -> float:
         """A noisy number of rows (each unit counts for at most ``crowd.most``), at least 1 (SOUNDNESS 16)."""
         ones = Steps(parts=np.empty(0, dtype=np.int64), grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
         reach = reached(ones, crowd)
         mechanism = self.additive(self.spend(share), reach)
-        noisy = self.measure(mechanism, crowd.counted_rows(), reach, grid=ones.grid, label=label)
+        noisy = self.measure(mechanism, crowd.counted_rows, reach, grid=ones.grid, label=label)
         return max(1.0, float(noisy[0]))
 
 

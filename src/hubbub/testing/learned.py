@@ -31,12 +31,12 @@ from hubbub.testing.likelihood import ratio
 from hubbub.testing.replay import RecordingMeter, replayed
 
 ACCOUNT = "audit"
-_WORST: tuple[float, ...] = (1.0, -1.0, 0.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.3, -0.7, 3.5)
+WORST: tuple[float, ...] = (1.0, -1.0, 0.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.3, -0.7, 3.5)
 """Ends of the bounds, what lies outside, what is no number, and what is nearly nothing."""
 _LOUD = Budget(epsilon=Fraction(1 << 20), delta=Fraction(1, 2))
 """The charges are added up here, by themselves: a gate that ran out would hide what a fit does."""
 
-Row = tuple[float, ...]
+Row = tuple[Any, ...]
 Masses = tuple[dict[Any, float], ...]
 """Of each measurement, how much likelier answers are on one side than on the other, as far as they were looked up."""
 
@@ -46,8 +46,8 @@ class Table:
     """Rows, each with a target and an owner; ``other`` is the neighbour that it is told apart from."""
 
     rows: tuple[Row, ...]
-    targets: tuple[float, ...]
-    owners: tuple[int, ...]
+    targets: tuple[Any, ...]
+    owners: tuple[Any, ...]
     other: "Table | None" = field(default=None, compare=False, repr=False)
     first: bool = field(default=True, repr=False)
 
@@ -82,7 +82,7 @@ class OfEstimator:
     words: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     columns: int = 2
-    targets: tuple[float, ...] = (0.0,)
+    targets: tuple[Any, ...] = (0.0,)
     """What a row's target can be: classes, or the ends and middle of a declared range; (0.0,) for none."""
     delta: Fraction = Fraction(0)
     company: int = 0
@@ -109,7 +109,7 @@ class OfEstimator:
 
     def pairs(self, chance: Chance) -> Iterator[Pair]:
         plain = self._table([(0.0,) * self.columns] * 3)
-        for place, value in enumerate(_WORST[:9]):
+        for place, value in enumerate(WORST[:9]):
             target = self.targets[place % len(self.targets)]
             yield self._pair(plain, self._person([(value,) * self.columns], target), f"three rows, and one of {value}")
         corner = tuple((-1.0) ** place for place in range(self.columns))
@@ -218,21 +218,23 @@ class OfEstimator:
         rows, targets, owners = self._filled(table)
         try:
             made.fit(rows, targets, **({"groups": owners} if self.grouped else {}))
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
             return f"{type(error).__name__}: {error}"
         return "fitted"
 
     # Tables
 
     def _row(self, chance: Chance) -> Row:
-        return tuple(chance.choice(_WORST) for _ in range(self.columns))
+        return tuple(chance.choice(WORST) for _ in range(self.columns))
 
-    def _table(self, rows: Sequence[Row], *, targets: Sequence[float] = (), chance: Chance | None = None) -> Table:
+    def _table(self, rows: Sequence[Row], *, targets: Sequence[Any] = (), chance: Chance | None = None) -> Table:
         of = targets or self.targets
         held = tuple(chance.choice(of) if chance else of[place % len(of)] for place in range(len(rows)))
         return Table(tuple(rows), held, tuple(range(100, 100 + len(rows))))
 
-    def _person(self, rows: Sequence[Row], target: float) -> Table:
+    def _person(self, rows: Sequence[Row], target: Any) -> Table:
         return Table(tuple(rows), (target,) * len(rows), (7,) * len(rows))
 
     def _someone(self, chance: Chance) -> Table:

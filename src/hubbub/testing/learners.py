@@ -1,12 +1,16 @@
 """Every estimator of ``hubbub.learn`` as it is audited: one line for each case of its proof."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from hubbub.testing.asked import OfAsked
 from hubbub.testing.learned import OfEstimator
+from hubbub.testing.poisoned import OfPoisoned, Raising
 
 
 def learners() -> list[OfEstimator]:
@@ -94,6 +98,24 @@ _ASKED: tuple[OfEstimator, ...] = (
     OfAsked(estimator="PCA", words=", people", settings={**_BOX, "max_rows": 2}, grouped=True),
     OfAsked(estimator="GaussianNB", words=", people, gaussian", delta=_SEEN_DELTA, **_PEOPLE),
 )
+_ANY_LABEL: dict[str, Any] = {**_TWO, "targets": (0.0, 1.0, 1, "1", Raising(), "\ud800", [1], Decimal("sNaN"), 1 << 70)}
+_ANY_TARGET: tuple[Any, ...] = (-1.0, 0.25, "0.5", None, Raising(), 10**400, {}, np.ma.masked)
+_POISONED: tuple[OfEstimator, ...] = (
+    OfPoisoned(estimator="StandardScaler", words=", bounds bought"),
+    OfPoisoned(estimator="KMeans", words=", people", settings={**_BOX, "n_clusters": 2, "max_rows": 2}, grouped=True),
+    OfPoisoned(estimator="LinearRegression", settings={**_BOX, "y_bounds": (-1.0, 1.0)}, targets=_ANY_TARGET),
+    OfPoisoned(estimator="LogisticRegression", **_ANY_LABEL),
+    OfPoisoned(
+        estimator="GaussianNB",
+        words=", classes bought, people",
+        settings={**_BOX, "max_rows": 2},
+        targets=("a", "b", 1, 1.5, *_ANY_LABEL["targets"]),
+        delta=_SEEN_DELTA,
+        grouped=True,
+    ),
+    OfPoisoned(estimator="CategoricalNB", settings=_CELLS["settings"], targets=_ANY_LABEL["targets"]),
+    OfPoisoned(estimator="QuantileTransformer", settings={**_BOX, "n_quantiles": 3, "max_rows": 2}, grouped=True),
+)
 LEARNERS: tuple[OfEstimator, ...] = (
     OfEstimator(estimator="KMeans", settings={**_BOX, "n_clusters": 2}),
     OfEstimator(estimator="KMeans", words=", gaussian", settings={**_BOX, "n_clusters": 2}, delta=_SEEN_DELTA),
@@ -109,4 +131,5 @@ LEARNERS: tuple[OfEstimator, ...] = (
     *_CLASSIFIERS,
     *_FROM_SUMS,
     *_ASKED,
+    *_POISONED,
 )

@@ -20,6 +20,7 @@ from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.run import Run
 from hubbub.errors import EngineError
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
+from hubbub.ledger.terms import Charged
 from hubbub.mechanisms.bins import Bins
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Column, Limits, Policy, Source, Table
@@ -66,9 +67,9 @@ class Breakable(Ledger):
         self.town.reach("after the charge")
         return ticket
 
-    def settle(self, ticket: Ticket, answer: str) -> str:
+    def settle(self, paid: Charged, answer: str) -> str:
         self.town.reach("before storing")
-        stored = super().settle(ticket, answer)
+        stored = super().settle(paid, answer)
         self.town.reach("after storing")
         return stored
 

@@ -15,10 +15,11 @@ from hubbub.engines import blocks as dealing
 from hubbub.engines import catalogue, dense, histogram, keyed, relations, totals
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
+from hubbub.engines.conversion import Progress
 from hubbub.engines.pool import Pool
 from hubbub.engines.relations import Statement
 from hubbub.engines.run import Begun, Run
-from hubbub.engines.sources import Origin, Sources
+from hubbub.engines.sources import Log, Origin, Sources
 from hubbub.engines.words import Sql
 from hubbub.errors import EngineError, HubbubError, ParameterError
 from hubbub.policy import probe
@@ -28,7 +29,6 @@ from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
 from hubbub.query.totals import Totals
 
-Log = Callable[[str], None]
 _T = TypeVar("_T")
 
 _A_PLACE = 1024
@@ -42,11 +42,18 @@ _SIZES = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 class DuckDB:
     """The engine over files and frames. Close it, or use it in a ``with`` statement. Safe to share between threads."""
 
-    def __init__(self, *, limits: Limits | None = None, log: Log | None = None, standbys: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        log: Log | None = None,
+        standbys: int = 2,
+        progress: Progress | None = None,
+    ) -> None:
         self._limits = limits or Limits()
         self._log = log
         self._directory = tempfile.mkdtemp(prefix="hubbub-")
-        self._sources = Sources(self._directory)
+        self._sources = Sources(self._directory, log=log, progress=progress)
         self._pool = Pool(directory=self._directory, limits=_limits(self._limits), standbys=standbys)
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.engines.cell_text import text_of
 from hubbub.engines.duckdb import DuckDB
 from hubbub.errors import HubbubError, ParameterError, PolicyError
 from hubbub.ledger import Marks
@@ -29,7 +30,7 @@ pa = pytest.importorskip("pyarrow", reason="frames are read through pyarrow, whi
 pd = pytest.importorskip("pandas", reason="pandas is not installed, so there are no frames of its to read")
 pl = pytest.importorskip("polars", reason="polars is not installed, so there are no frames of its to read")
 
-from hubbub.engines import arrow, frames  # noqa: E402  (they need pyarrow)
+from hubbub.engines import arrow  # noqa: E402  (it needs pyarrow)
 
 WARDS = ["a", "b", "c"]
 ROWS: dict[str, list[Any]] = {
@@ -423,12 +424,17 @@ class Odd:
         (Decimal("NaN"), None),
         (date(2026, 1, 2), "2026-01-02"),
         (datetime(2026, 1, 2, 3, 4, 5), "2026-01-02 03:04:05"),
-        (pd.Timestamp("2026-01-02 12:00", tz="Asia/Tokyo"), "2026-01-02 03:00:00"),
-        (datetime.min.replace(tzinfo=UTC).astimezone(UTC), "0001-01-01 00:00:00"),
+        (pd.Timestamp("2026-01-02 12:00", tz="Asia/Tokyo"), "2026-01-02 03:00:00+00:00"),
+        (pd.Timestamp("2026-01-02 03:00:00.000000001"), "2026-01-02 03:00:00.000000001"),
+        (np.longdouble(1), "1"),
+        (np.longdouble("0.1"), "0.1"),
+        (np.longdouble("inf"), None),
+        (datetime.min.replace(tzinfo=UTC).astimezone(UTC), "0001-01-01 00:00:00+00:00"),
         (pd.NaT, None),
         (pd.NA, None),
         (None, None),
-        (np.datetime64("2026-01-02T03:04:05.123456789"), "2026-01-02 03:04:05.123456"),
+        (np.datetime64("2026-01-02T03:04:05.123456789"), "2026-01-02 03:04:05.123456789"),
+        (np.datetime64("20000-01-01"), None),
         (np.datetime64("2026-01-02"), "2026-01-02 00:00:00"),
         (np.datetime64("NaT"), None),
         (UUID(int=5), str(UUID(int=5))),
@@ -441,7 +447,7 @@ class Odd:
     ids=lambda value: type(value).__name__,
 )
 def test_objects_as_text(value: object, text: str | None) -> None:
-    assert frames.text_of(value) == text
+    assert text_of(value) == text
 
 
 def test_objects_can_be_declared_as_what_they_are(tmp_path: Path) -> None:

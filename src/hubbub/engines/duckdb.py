@@ -19,6 +19,7 @@ from hubbub.engines import blocks as dealing
 from hubbub.engines import catalogue, dense, histogram, keyed, relations, totals, worker
 from hubbub.engines.aggregate import aggregate as lowered
 from hubbub.engines.blocks import Rows
+from hubbub.engines.conversion import Progress
 from hubbub.engines.held import held_by, read_held
 from hubbub.engines.pool import Pool
 from hubbub.engines.relations import From, Statement
@@ -62,11 +63,18 @@ class _Reading(Generic[_T]):
 class DuckDB:
     """The engine over files and frames. Close it, or use it in a ``with`` statement. Safe to share between threads."""
 
-    def __init__(self, *, limits: Limits | None = None, log: Log | None = None, standbys: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        log: Log | None = None,
+        standbys: int = 2,
+        progress: Progress | None = None,
+    ) -> None:
         self._limits = limits or Limits()
         self._log = log
         self._directory = tempfile.mkdtemp(prefix="hubbub-")
-        self._sources = Sources(self._directory)
+        self._sources = Sources(self._directory, log=log, progress=progress)
         self._pool = Pool(directory=self._directory, limits=_limits(self._limits), standbys=standbys)
 
     @property

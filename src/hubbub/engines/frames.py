@@ -5,22 +5,16 @@ text, whatever their values look like: a type that was guessed from values would
 """
 
 import importlib
-import math
 import weakref
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from hubbub.engines import arrow
+from hubbub.engines.cell_text import text_of
 from hubbub.engines.sources import TABLES
 from hubbub.errors import ParameterError, PolicyError
-
-_MOST_DIGITS = 400
 
 _read: "weakref.WeakSet[Any]" = weakref.WeakSet()
 """Readers that have given their rows away."""
@@ -116,48 +110,3 @@ def _plain(frame: Any) -> Any:
             texts = [text_of(value) for value in frame[name].to_list()]
             frame = frame.with_columns(polars.Series(name, texts, dtype=polars.String))
     return frame
-
-
-def text_of(value: object) -> str | None:
-    """A Python object as text, by its value alone; None where it has none that could be read again."""
-    try:
-        return _text_of(value)
-    except (ValueError, OverflowError, TypeError):  # letters, numbers and moments beyond what text can hold
-        return None
-
-
-def _text_of(value: object) -> str | None:
-    match value:
-        case str():
-            value.encode()
-            return str(value)
-        case bool() | np.bool_():
-            return "true" if value else "false"
-        case int():
-            return str(int(value))
-        case float() | Decimal():
-            return _number(value)
-        case datetime():
-            if value.tzinfo is not None:
-                value = value.astimezone(UTC)
-            moment = datetime.combine(value.date(), value.time())  # a frame's "not a time" has neither
-            return moment.isoformat(sep=" ")
-        case date():
-            return value.isoformat()
-        case UUID():
-            return str(value)
-        case np.datetime64():
-            return _text_of(value.astype("datetime64[us]").item())
-        case np.integer() | np.floating():
-            return _text_of(value.item())
-    return None
-
-
-def _number(value: float | Decimal) -> str | None:
-    """Equal numbers are equal texts, since a unit may be named 1 in one row and 1.0 in the next."""
-    finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
-    if not finite or (isinstance(value, Decimal) and value and abs(value.adjusted()) > _MOST_DIGITS):
-        return None
-    if value == int(value):
-        return str(int(value))
-    return repr(float(value)) if isinstance(value, float) else f"{value:f}".rstrip("0")

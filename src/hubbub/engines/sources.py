@@ -1,21 +1,20 @@
 """Where a declared table is read from: what stands behind FROM, and which files the engine may open for it.
 
-Nothing is guessed from values. Files without types of their own (CSV, JSON) are read as text, which a scan casts to
-what was declared. Frames and Arrow files are written once to a Parquet file that only their owner can read, and that is
-removed with the engine.
+Nothing is guessed from values. Files without types of their own (CSV, JSON) are converted once to Parquet files of
+texts, which a scan casts to what was declared. Frames and Arrow files are written once to a Parquet file that only
+their owner can read, and that is removed with the engine.
 """
 
-import csv
-import gzip
 import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from hubbub.engines.words import FALSE, TRUE, Sql, name, reader, text
+from hubbub.attempt import Log
+from hubbub.engines.conversion import Converted, Progress, convert
+from hubbub.engines.words import NULL, STAR, TRUE, Sql, alias, cast, name, reader, select, within
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
 from hubbub.policy.stamps import Stamp, database_files, stamp_files
 from hubbub.policy.tables import Source
@@ -45,8 +44,10 @@ class Origin:
 class Sources:
     """The origins of sources, with the files that were written for those in memory."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, log: Log | None = None, progress: Progress | None = None) -> None:
         self._directory = directory
+        self._log, self._progress = log, progress
+        self._converted: dict[str, Converted] = {}
         self._written: dict[object, tuple[str, object]] = {}
         self._lock = threading.Lock()
 
@@ -55,15 +56,30 @@ class Sources:
         match source.format:
             case "parquet":
                 return _parquet(source.paths)
-            case "csv":
-                return _csv(source.paths)
-            case "json":
-                return _json(source.paths, tuple(columns))
+            case "csv" | "json":
+                return _texts(self.converted(source), tuple(columns))
             case "duckdb":
                 return _database(source, tuple(columns))
             case "arrow" | "frame":
                 return _parquet((self._parquet_of(source),))
         raise PolicyError(f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow or DuckDB.")
+
+    def converted(self, source: Source) -> list[Converted]:
+        """Return the Parquet files of a text source, which define its rows as long as this engine lives."""
+        with self._lock:
+            for path in source.paths:
+                if path not in self._converted:
+                    made = convert(path, source.format, directory=self._directory, progress=self._progress)
+                    self._converted[path] = made
+                    if made.left_out.count and self._log is not None:
+                        self._log(f"{path}: {made.left_out}.")
+            files = [self._converted[path] for path in source.paths]
+        for path, file in zip(source.paths, files, strict=True):
+            if source.format == "csv" and file.columns != files[0].columns:
+                raise PolicyError(
+                    f"{path} has not the columns of {source.paths[0]}. Make a table of each.", name="path"
+                )
+        return files
 
     def _parquet_of(self, source: Source) -> str:
         key: object = source.paths if source.format == "arrow" else id(source.frame)
@@ -81,30 +97,17 @@ class Sources:
             return self._written[key][0]
 
 
+def _texts(files: Sequence[Converted], columns: tuple[str, ...]) -> Origin:
+    """Columns that were declared and that no object has are missing in every row: JSON says nothing about columns."""
+    paths = tuple(file.path for file in files)
+    rows = reader("read_parquet", paths, {"union_by_name": TRUE})
+    known = {name.lower() for file in files for name in file.columns}
+    absent = [alias(cast(NULL, "VARCHAR"), column) for column in columns if column.lower() not in known]
+    return Origin(within(select(rows, STAR, *absent), "t") if absent else rows, paths)
+
+
 def _parquet(paths: tuple[str, ...]) -> Origin:
     return Origin(reader("read_parquet", paths), paths)
-
-
-def _csv(paths: tuple[str, ...]) -> Origin:
-    """RFC 4180 with a header, every column as text: nothing is guessed. Empty is missing, "" is not."""
-    columns = _header(paths[0])
-    options: dict[str, Sql] = {
-        "columns": _texts(columns),
-        "auto_detect": FALSE,
-        "header": TRUE,
-        "delim": text(","),
-        "quote": text('"'),
-        "escape": text('"'),
-        "allow_quoted_nulls": FALSE,
-        "null_padding": TRUE,
-        "strict_mode": FALSE,
-    }
-    return Origin(reader("read_csv", paths, options), paths)
-
-
-def _json(paths: tuple[str, ...], columns: tuple[str, ...]) -> Origin:
-    """Objects, one a line or in one array; the declared fields as text."""
-    return Origin(reader("read_json", paths, {"columns": _texts(columns)} if columns else {}), paths)
 
 
 def _database(source: Source, columns: tuple[str, ...]) -> Origin:
@@ -112,20 +115,6 @@ def _database(source: Source, columns: tuple[str, ...]) -> Origin:
     catalogue = "d" + hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     table = Sql(f"{name(catalogue)}.{name('main')}.{name(source.table or '')}")
     return Origin(table, databases={catalogue: path}, stored=((catalogue, source.table or "", columns),))
-
-
-def _texts(columns: Iterable[str]) -> Sql:
-    return Sql("{" + ", ".join(f"{text(one)}: 'VARCHAR'" for one in columns) + "}")
-
-
-def _header(path: str) -> tuple[str, ...]:
-    """The names in the first line of a CSV file."""
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        names = tuple(next(csv.reader(file), ()))
-    if not names or len({name.lower() for name in names}) != len(names) or not all(names):
-        raise PolicyError(f"The first line of {path} does not name its columns, each once. Give it a header.")
-    return names
 
 
 def _store(source: Source, path: str) -> None:

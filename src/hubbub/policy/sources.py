@@ -27,6 +27,10 @@ UNTYPED = frozenset({"csv", "json"})
 """Formats without a schema of their own. What an engine would guess from their values is never used."""
 
 
+CONVERTED = ".hubbub.parquet"
+"""Behind the name of a text file: its rows as Parquet, which no glob matches."""
+
+
 def source_of(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -56,7 +60,8 @@ def _files(pattern: str) -> list[str]:
     """A file of that very name, or else what the glob matches."""
     if os.path.isfile(pattern):
         return [os.path.abspath(pattern)]
-    found = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
+    matched = (path for path in glob.glob(pattern, recursive=True) if not path.endswith(CONVERTED))
+    found = sorted(path for path in matched if os.path.isfile(path))
     if not found:
         raise PolicyError(
             f"There is no file {pattern}. Correct the path, which is relative to the policy.", name="path"

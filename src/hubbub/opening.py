@@ -48,14 +48,18 @@ def open(
     ledger: str | os.PathLike[str] | Ledger | None = None,
     marks: Marks | None = None,
     log: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Database:
     """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
 
     Tables beside it are public, unless they are said to be ``private(…)``. ``unique`` names columns of which no two
     rows share a value, for paths to the unit and joins; they are looked at here, and refused if some do.
+
+    Text files (CSV, JSON) are converted to Parquet here, once; ``log`` is told what was left out of them, and
+    ``progress`` how many bytes of a file were read, and how many there are.
     """
     chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows, max_total_rows=max_total_rows)
-    engine = DuckDB(limits=chosen, log=log)
+    engine = DuckDB(limits=chosen, log=log, progress=progress)
     try:
         if _is_policy(data):
             declared = read_policy(data, describe=lambda source: schema_of(engine, source))

@@ -158,7 +158,15 @@ def test_as_a_program_of_its_own(clinic: Path) -> None:
     assert asked.returncode == 0, asked.stderr
     assert "north" in asked.stdout
     assert asked.stderr == ""
-    Path("wards.csv").write_bytes(b"ward,floor\n\xff,1\n")
+    Path("wards.csv").write_bytes(b'ward,floor\n\xff,1\n"north,2\nsouth,3\n')
+    checked = program("check", "--json")
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stderr.endswith("wards.csv: 2 malformed records were left out: line 2, 3.\n")
+    found = [one for one in json.loads(checked.stdout)["findings"] if one["fact"] == "well formed"]
+    assert found == [
+        {"table": "wards", "column": None, "fact": "well formed", "against": 2, "out_of": 3, "broken": False}
+    ]
+    Path("wards.csv").write_bytes(b"\xff,floor\n")
     refused = program("check")
     assert refused.returncode == 2
     assert refused.stderr.startswith("[policy] ")

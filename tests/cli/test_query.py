@@ -161,7 +161,7 @@ def test_after_three_failures_a_principal_is_refused_with_2_until_it_is_thawed(r
 def test_a_public_table_that_is_gone_costs_nothing(run: Run, clinic: Path) -> None:
     sql = "SELECT floor, count(*) AS n FROM stays JOIN wards ON stays.ward = wards.ward GROUP BY floor"
     assert run("explain", sql, "--epsilon", "1").exit_code == 0
-    Path("wards.csv").write_bytes(b"ward,floor\n" + b"\xff\xfe\n" * 9)
+    Path("wards.csv").write_bytes(b"\xff\xfe\n" * 9)
     done = run("query", sql, "--epsilon", "1")
     assert done.exit_code == 2
     assert done.stderr.startswith("[policy] ")

@@ -75,13 +75,14 @@ def test_declarations_find_their_columns_whatever_the_case() -> None:
 @pytest.mark.parametrize("source", [CSV, Source(format="json", paths=("/stays.json",))])
 def test_types_are_never_sniffed(source: Source) -> None:
     with pytest.raises(
-        PolicyError, match=r"No column of table stays can be used. Column Patient has no type of its own"
+        PolicyError, match=r"No column of table stays can be used. Column [Pp]atient has no type of its own"
     ):
         stays(source)
     made = stays(source, types={"patient": "text", "cost": "real"})
-    assert [column.name for column in made.columns] == ["Patient", "cost"]
-    assert set(made.unusable) == {"ward", "price", "notes", "thing"}
-    with pytest.raises(PolicyError, match=r"no usable column patient to name the unit. Column Patient has no type"):
+    spelt = "Patient" if source is CSV else "patient"  # a CSV file has a header, and JSON has what is declared
+    assert [column.name for column in made.columns] == [spelt, "cost"]
+    assert set(made.unusable) == ({"ward", "price", "notes", "thing"} if source is CSV else set())
+    with pytest.raises(PolicyError, match=r"no usable column patient to name the unit. Column [Pp]atient has no type"):
         stays(source, types={"cost": "real"})
 
 

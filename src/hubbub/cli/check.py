@@ -20,7 +20,7 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     Exit status: 0 every promise is kept; 1 one is broken; 2 the policy or the data cannot be read.
     """
     from hubbub.cli.owner import connected
-    from hubbub.cli.printing import complain, note, say
+    from hubbub.cli.printing import complain, note, progress, say
     from hubbub.engines.duckdb import DuckDB
     from hubbub.engines.public import schema_of
     from hubbub.policy.check import check as checked
@@ -28,11 +28,11 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     from hubbub.policy.read import read_policy
 
     file = policy or default_policy()
-    with DuckDB(standbys=1) as engine:
+    with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:
         declared = read_policy(file, describe=lambda source: schema_of(engine, source))
-    with connected(declared) as ask:
+    with progress("Converting text") as done, connected(declared, log=note, progress=done) as data:
         before = stamps(declared)
-        report = checked(declared, ask)
+        report = checked(declared, data.ask, left_out=data.left_out)
     record(file, report, before=before)
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))

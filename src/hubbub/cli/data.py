@@ -12,6 +12,7 @@ import typer
 from hubbub.cli.arguments import exact
 
 if TYPE_CHECKING:
+    from hubbub.engines.conversion import Progress
     from hubbub.privacy.budget import Budget
     from hubbub.session import Database
 
@@ -122,11 +123,26 @@ class Data:
     log: Path | None = None
 
     def opened(self) -> "Database":
-        """The data, ready to be asked."""
+        """The data, ready to be asked; a bar on stderr while text is converted, only where a person looks."""
+        import sys
+
+        if not sys.stderr.isatty():
+            return self._opened(None)
+        from hubbub.cli.printing import progress
+
+        with progress("Converting text") as report:
+            return self._opened(report)
+
+    def _opened(self, progress: "Progress | None") -> "Database":
         from hubbub.ledger import OWNER
         from hubbub.opening import open as opened
 
-        common: dict[str, Any] = {"ledger": self.ledger, "principal": self.principal or OWNER, "log": self._log()}
+        common: dict[str, Any] = {
+            "ledger": self.ledger,
+            "principal": self.principal or OWNER,
+            "log": self._log(),
+            "progress": progress,
+        }
         policy = self._policy()
         if policy is not None:
             return opened(policy, **common)

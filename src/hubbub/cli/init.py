@@ -25,14 +25,14 @@ def init(
     ledger: Annotated[str, typer.Option("--ledger", metavar="LEDGER", help="Where it will be.")] = "hubbub.ledger",
 ) -> None:
     """Write a policy to start from, out of the names and types of columns. It never replaces a file."""
-    from hubbub.cli.printing import say
+    from hubbub.cli.printing import note, progress, say
     from hubbub.engines.duckdb import DuckDB
     from hubbub.policy.write import starter
 
     if out != "-" and os.path.lexists(out):
         raise typer.BadParameter(f"{out} is there already, and is not replaced.", param_hint="--out")
     folder = Path(out).parent if out != "-" else Path()
-    with DuckDB(standbys=1) as engine:
+    with progress("Converting text") as report, DuckDB(standbys=1, log=note, progress=report) as engine:
         drafts = [draft for file in files for draft in _drafts(engine, file, unit, folder)]
     _check(drafts, unit)
     text = starter(drafts, account=account, ledger=ledger)

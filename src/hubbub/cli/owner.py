@@ -1,19 +1,31 @@
 """The owner's own connection to the data: an ordinary DuckDB, for exact numbers that are the owner's alone."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from hubbub.engines.sources import Sources
+from hubbub.engines.conversion import Progress
+from hubbub.engines.sources import Log, Sources
 from hubbub.errors import PolicyError
 from hubbub.policy.check import Ask
 from hubbub.policy.probe import quoted
+from hubbub.policy.sources import UNTYPED
 from hubbub.policy.tables import Policy, Table
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """The tables of a policy, to be asked, and what was left out of those that are text."""
+
+    ask: Ask
+    left_out: Mapping[str, tuple[int, int]]
+    """For tables that are text: how many records were left out, of how many."""
+
+
 @contextmanager
-def connected(policy: Policy) -> Iterator[Ask]:
+def connected(policy: Policy, *, log: Log | None = None, progress: Progress | None = None) -> Iterator[Data]:
     """Ask the tables of a policy, each under its own name and read as the engine reads it."""
     import duckdb
 
@@ -24,7 +36,7 @@ def connected(policy: Policy) -> Iterator[Ask]:
         connection.execute(f"SET memory_limit = {_text(limits.memory)}")
         if limits.threads is not None:
             connection.execute(f"SET threads = {limits.threads}")
-        sources = Sources(directory)
+        sources = Sources(directory, log=log, progress=progress)
         attached: set[str] = set()
 
         def view(table: Table) -> None:
@@ -46,7 +58,17 @@ def connected(policy: Policy) -> Iterator[Ask]:
                 view(table)
             except duckdb.Error as problem:
                 raise _unreadable(f"Table {table.name}", problem) from None
-        yield ask
+        yield Data(ask=ask, left_out={table.name: _left_out(sources, table) for table in _texts(policy)})
+
+
+def _texts(policy: Policy) -> list[Table]:
+    return [table for table in policy.tables.values() if table.source.format in UNTYPED]
+
+
+def _left_out(sources: Sources, table: Table) -> tuple[int, int]:
+    files = sources.converted(table.source)
+    count = sum(file.left_out.count for file in files)
+    return count, count + sum(file.rows for file in files)
 
 
 def tables_in(path: str) -> list[str]:

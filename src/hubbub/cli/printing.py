@@ -129,7 +129,7 @@ def units(count: int, unit: Fraction) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Report]:
-    """A bar on stderr, only where a person looks."""
+    """A bar on stderr, only where a person looks, and once there is something to report."""
     shown = Progress(
         TextColumn(what),
         BarColumn(),
@@ -140,10 +140,10 @@ def progress(what: str) -> Iterator[Report]:
         disable=not console(stderr=True).is_terminal,
     )
     with shown:
-        task = shown.add_task(what, total=None)
+        task = shown.add_task(what, total=None, visible=False)
 
         def report(done: int, total: int) -> None:
-            shown.update(task, completed=done, total=total)
+            shown.update(task, completed=done, total=total, visible=True)
 
         yield report
 

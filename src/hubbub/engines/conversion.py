@@ -132,8 +132,9 @@ def _made(
         if isinstance(records, Delimited) and not records.columns:
             raise PolicyError(f"The first line of {path} does not name its columns, each once. Give it a header.")
         writer = _Writer(scratch)
-        for block in records.rows():
-            writer.write(block, records.columns)
+        with writer:
+            for block in records.rows():
+                writer.write(block, records.columns)
         if not records.columns:
             raise PolicyError(f"{path} holds no JSON objects. Put one on each line, or all of them into one array.")
         about = {
@@ -190,6 +191,12 @@ class _Writer:
         self._file = self._begun()
         self.rows = 0
 
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, block: bytes, columns: Sequence[str]) -> None:
         """Add records."""
         self.rows += block.count(b"\n")
@@ -203,7 +210,6 @@ class _Writer:
 
     def finish(self, target: str, columns: Sequence[str], about: str) -> int:
         """Write the file, and return how many rows it has."""
-        self._file.close()
         rows = decoded_rows(self._text, columns)
         if self._parts:
             last = os.path.join(self._scratch, "last.parquet")

@@ -2,6 +2,7 @@
 
 A line that is no object, or whose object has a name twice (capitals do not count, as in SQL), is left out. An array is
 one text: if it is malformed, the file is refused when it is opened; elements that are no such objects are left out.
+Blank lines and objects without a value are no rows.
 
 The columns are the names in the order in which they appear first. Values are written as ``cell_text`` says; what is
 nested is written as JSON, and what has no text is missing.
@@ -46,13 +47,15 @@ class JsonRecords:
             objects = map(_object, _lines(chunks))
         for number, found in enumerate(objects, 1):
             fields = self._fields(found)
-            if fields is not None:
-                yield encode_fields(fields)
-            elif found is not None:
+            if fields is None:
                 self.left_out.add(number)
+            elif any(field is not None for field in fields):
+                yield encode_fields(fields)
 
     def _fields(self, found: Any) -> list[bytes | None] | None:
-        """Put the values of an object into their places; None if it is left out, or is no object."""
+        """Put the values of an object into their places; None if it is left out."""
+        if found is None:
+            return []
         if not isinstance(found, dict) or len({name.lower() for name in found}) != len(found):
             return None
         names = [name for name in found if name and "\0" not in name and text_of(name) is not None]
@@ -80,7 +83,7 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _object(line: bytes) -> Any:
-    """Parse a line; None where it is blank."""
+    """Parse a line; None where it is blank, so that it has no fields."""
     if len(line) > LONGEST:
         return _BAD
     if not line.strip():

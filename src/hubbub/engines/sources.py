@@ -9,7 +9,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hubbub.attempt import Log
@@ -57,7 +57,7 @@ class Sources:
             case "parquet":
                 return _parquet(source.paths)
             case "csv" | "json":
-                return _texts(self.converted(source), tuple(columns))
+                return self._texts(source, tuple(columns))
             case "duckdb":
                 return _database(source, tuple(columns))
             case "arrow" | "frame":
@@ -81,6 +81,18 @@ class Sources:
                 )
         return files
 
+    def _texts(self, source: Source, columns: tuple[str, ...]) -> Origin:
+        """Columns that were declared and that no object has are missing in every row: JSON says nothing about them."""
+        files = self.converted(source)
+        paths = tuple(file.path for file in files)
+        rows = reader("read_parquet", paths, {"union_by_name": TRUE})
+        known = {name.lower() for file in files for name in file.columns}
+        absent = [column for column in columns if column.lower() not in known]
+        if not absent:
+            return Origin(rows, paths)
+        nothing = (alias(cast(NULL, "VARCHAR"), column) for column in absent)
+        return Origin(within(select(rows, STAR, *nothing), "t"), paths)
+
     def _parquet_of(self, source: Source) -> str:
         key: object = source.paths if source.format == "arrow" else id(source.frame)
         with self._lock:
@@ -95,15 +107,6 @@ class Sources:
                     raise
                 self._written[key] = path, source.frame  # the frame is kept: its id names it
             return self._written[key][0]
-
-
-def _texts(files: Sequence[Converted], columns: tuple[str, ...]) -> Origin:
-    """Columns that were declared and that no object has are missing in every row: JSON says nothing about columns."""
-    paths = tuple(file.path for file in files)
-    rows = reader("read_parquet", paths, {"union_by_name": TRUE})
-    known = {name.lower() for file in files for name in file.columns}
-    absent = [alias(cast(NULL, "VARCHAR"), column) for column in columns if column.lower() not in known]
-    return Origin(within(select(rows, STAR, *absent), "t") if absent else rows, paths)
 
 
 def _parquet(paths: tuple[str, ...]) -> Origin:

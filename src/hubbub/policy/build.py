@@ -43,6 +43,8 @@ def single_table(
 ) -> Table:
     """A table with every column of the schema, and what is declared of some of them by name."""
     declared.name("name of a table", name)
+    if source.format == "json":
+        schema = _declared_alone(unit, types, bounds, keys, nullable, grids, uniques)
     own = [str(column) for column, _ in schema]
     given: dict[str, Mapping[str, object]] = {
         "bounds": _by_column(name, own, "bounds", bounds),
@@ -81,6 +83,16 @@ def single_table(
         unusable=unusable,
         through=path,
     )
+
+
+def _declared_alone(unit: str | Step | None, *given: Mapping[str, object] | None) -> Schema:
+    """Name the columns of a JSON file by what is declared: its own names are in its rows, and say who is in them."""
+    leads = unit.column if isinstance(unit, Step) else unit
+    names = [name for facts in given if isinstance(facts, Mapping) for name in facts if isinstance(name, str)]
+    spelt: dict[str, str] = {}
+    for name in [*names, *([] if leads is None else [leads])]:
+        spelt.setdefault(name.lower(), name)
+    return [(name, None) for name in spelt.values()]
 
 
 def _by_column(table: str, own: Iterable[str], what: str, given: Mapping[str, T] | None) -> dict[str, T]:

@@ -4,7 +4,7 @@ They are counts of real rows. Nothing of a report may reach an analyst, decide a
 may do is let bounding be skipped where a declared fact was seen to hold for this version of the data.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,6 +28,7 @@ class Fact(StrEnum):
     KEY = "each value once"
     UNIT = "unit present"
     SPELLING = "in its own spelling"
+    WELL_FORMED = "well formed"
     READABLE = "of its type"
     BOUNDS = "within bounds"
     KEYS = "among the keys"
@@ -43,6 +44,7 @@ _REMEDIES = {
     Fact.UNIT: "These rows belong to nobody, and are left out of every answer.",
     Fact.SPELLING: "These ids are not written as the value that they are (07 or 7.0 for 7), so their rows belong to "
     "nobody. Write them alike, or declare the column as text.",
+    Fact.WELL_FORMED: "These records could not be read, and were left out.",
     Fact.READABLE: "These values count as missing.",
     Fact.BOUNDS: "These values are clamped when they are added up.",
     Fact.KEYS: "These rows are in no group.",
@@ -119,10 +121,17 @@ class Report:
         return "\n".join([head, *(f"{'✗' if f.broken else '·' if not f.holds else '✓'} {f}" for f in self.findings)])
 
 
-def check(policy: Policy, ask: Ask) -> Report:
-    """Compare every declaration with the rows, in one or two scans of each table."""
-    findings = tuple(finding for table in policy.tables.values() for finding in _table(table, policy, ask))
-    return Report(version=policy.version, fingerprint=policy.fingerprint, findings=findings)
+def check(policy: Policy, ask: Ask, *, left_out: Mapping[str, tuple[int, int]] | None = None) -> Report:
+    """Compare every declaration with the rows, in one or two scans of each table.
+
+    ``left_out`` says for tables of text how many records were left out, of how many.
+    """
+    malformed = [
+        Finding(table=table, column=None, fact=Fact.WELL_FORMED, against=count, out_of=records)
+        for table, (count, records) in (left_out or {}).items()
+    ]
+    findings = [finding for table in policy.tables.values() for finding in _table(table, policy, ask)]
+    return Report(version=policy.version, fingerprint=policy.fingerprint, findings=(*malformed, *findings))
 
 
 def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:

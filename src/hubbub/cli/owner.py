@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from hubbub.attempt import Log
 from hubbub.engines.conversion import Progress
-from hubbub.engines.sources import Log, Sources
+from hubbub.engines.sources import Sources
 from hubbub.errors import PolicyError
 from hubbub.policy.check import Ask
 from hubbub.policy.probe import quoted

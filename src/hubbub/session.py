@@ -314,6 +314,7 @@ class Database(Learning, Publishing):
                 prepare=self._prepared,
                 log=self.log,
             )
+            known = {one: known[one] for one in lacking(asked, policy)}  # the order in which they are recalled
         return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 
     def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:

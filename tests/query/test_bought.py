@@ -413,6 +413,17 @@ def test_facts_do_not_outlive_a_redefinition(world: World) -> None:
     assert told(hb.Database(db.policy, ledger=db.ledger, engine=db._engine), PLAIN) != {}
 
 
+def test_a_question_is_the_same_whichever_of_its_facts_came_first(world: World) -> None:
+    """One that was bought earlier stood before the others once, and the same question was paid again."""
+    db = unbounded(world.load(people(), limits=FREE, buys=True))
+    db.sql("SELECT avg(points) AS p FROM stays", epsilon=HUGE)
+    both = "SELECT avg(nights) AS n, avg(points) AS p FROM stays"
+    first = db.sql(both, epsilon=HUGE)
+    again = db.sql(both, epsilon=HUGE)
+    assert again.entry == first.entry
+    assert again.plan.question.identity == first.plan.question.identity
+
+
 def unbounded(db: hb.Database) -> hb.Database:
     """The same rows, of which nothing is declared."""
     tables = dict(TABLES)

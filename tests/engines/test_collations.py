@@ -98,7 +98,7 @@ def database(folder: Path, files: dict[str, Path], name: str) -> Database:
         files["stays"],
         name="stays",
         unit="who",
-        budget=Budget(epsilon=1000, delta=Fraction(1, 10**6)),
+        budget=Budget(epsilon=Fraction(1000), delta=Fraction(1, 10**6)),
         keys={"kind": KEYS},
         unique=["id"],
         max_groups=2,
@@ -129,7 +129,7 @@ def test_spellings_of_one_key_do_not_share_rows(tmp_path: Path) -> None:
         made.execute("CREATE TABLE stays (who INTEGER, word VARCHAR COLLATE NOCASE)")
         made.execute("INSERT INTO stays VALUES (1, 'abcd')")
     with opened(
-        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=10), keys={"word": spelt}, max_groups=1,
+        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), keys={"word": spelt}, max_groups=1,
         max_rows=1, ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT word, count(*) FROM stays GROUP BY word", epsilon=1))
@@ -142,7 +142,7 @@ def test_ids_that_differ_in_case_are_two_people_and_two_keys(tmp_path: Path) -> 
         made.execute("CREATE TABLE stays (who VARCHAR COLLATE NOCASE, word VARCHAR)")
         made.execute("INSERT INTO stays VALUES ('ann', 'x'), ('Ann', 'x'), ('ANN', 'x')")
     with opened(
-        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=10), max_groups=1, max_rows=1,
+        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
         ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT count(*) FROM stays", epsilon=1))
@@ -170,7 +170,7 @@ def catalogue(tmp_path: Path) -> Path:
 
 def test_macros_of_the_file_are_not_called(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="stays", unit="who", budget=Budget(epsilon=10), bounds={"nights": (0, 10)}, max_groups=1,
+        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), bounds={"nights": (0, 10)}, max_groups=1,
         max_rows=1, ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT count(*), sum(nights) FROM stays", epsilon=1))
@@ -180,19 +180,21 @@ def test_macros_of_the_file_are_not_called(catalogue: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("view", ["chosen", "counting"])
 def test_views_are_refused_when_they_are_opened(catalogue: Path, tmp_path: Path, view: str) -> None:
     with pytest.raises(PolicyError, match="is a view"):
-        opened(catalogue, name=view, unit="who", budget=Budget(epsilon=1), ledger=tmp_path / "ledger")
+        opened(catalogue, name=view, unit="who", budget=Budget(epsilon=Fraction(1)), ledger=tmp_path / "ledger")
 
 
 def test_generated_columns_cannot_be_used(catalogue: Path, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="generated while it is read"):
-        opened(catalogue, name="drawn", unit="turn", budget=Budget(epsilon=1), ledger=tmp_path / "ledger")
-    with opened(catalogue, name="drawn", unit="who", budget=Budget(epsilon=1), ledger=tmp_path / "ledger") as db:
+        opened(catalogue, name="drawn", unit="turn", budget=Budget(epsilon=Fraction(1)), ledger=tmp_path / "ledger")
+    with opened(
+        catalogue, name="drawn", unit="who", budget=Budget(epsilon=Fraction(1)), ledger=tmp_path / "ledger"
+    ) as db:
         assert set(db.policy.tables["drawn"].unusable) == {"luck", "turn"}
 
 
 def test_members_of_an_enum_are_ordered_as_texts(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="moods", unit="who", budget=Budget(epsilon=10), max_groups=1, max_rows=1,
+        catalogue, name="moods", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
         ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT count(*) FROM moods WHERE m < 'b'", epsilon=1))
@@ -201,7 +203,7 @@ def test_members_of_an_enum_are_ordered_as_texts(catalogue: Path, tmp_path: Path
 
 def test_a_file_is_not_changed_by_being_asked(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="stays", unit="who", budget=Budget(epsilon=10), max_groups=1, max_rows=1,
+        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
         ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         source = db.policy.tables["stays"].source

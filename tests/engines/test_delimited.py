@@ -140,10 +140,10 @@ def test_large_files_are_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_plain_blocks_are_not_looked_at_line_by_line(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_whole_records_are_not_looked_at_line_by_line(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited.Delimited, "_parsed", None)
-    records = delimited.Delimited(io.BytesIO(b"a,b" + end + b"1,2" + end + b"3,4").read)
-    assert b"".join(records.rows()) == b"1,2\n3,4\n"
+    records = delimited.Delimited(io.BytesIO(b"a,b" + end + b"1,2" + end + b'"3, ""x""",4').read)
+    assert b"".join(records.rows()) == b'1,2\n3\\c "x",4\n'
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_one_person_who_leaves_moves_nobody_else(stays: Path, tmp_path: Path) ->
         path.parent.mkdir()
         path.write_text("\n".join(line for line in stays.read_text().splitlines() if line != left_out) + "\n")
         with opened(
-            path, unit="who", types={"who": "integer", "ward": "text"}, budget=Budget(epsilon=10), max_groups=1,
+            path, unit="who", types={"who": "integer", "ward": "text"}, budget=Budget(epsilon=Fraction(10)), max_groups=1,
             max_rows=1, keys={"ward": ["north", "south"]}, ledger=tmp_path / f"ledger{place}",
         ) as db:  # fmt: skip
             found.append(counted(db, db.plan(question, epsilon=1))[0].tallies)
@@ -116,7 +116,7 @@ def test_the_check_says_how_many_ids_are_spelt_otherwise() -> None:
         columns=(Column(name="who", kind=of(Type.INTEGER)),),
         unit="who",
     )
-    policy = Policy(account="a", budget=Budget(epsilon=1), tables={"t": table})
+    policy = Policy(account="a", budget=Budget(epsilon=Fraction(1)), tables={"t": table})
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT unnest(['7', '07', '7.0', 'x', NULL]) AS who")
     report = check(policy, lambda sql: connection.execute(sql).fetchall())
@@ -131,7 +131,7 @@ def test_keys_on_a_path_are_read_as_ids(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("stay\n7\n07\n8\n8.0\n")
     types = {"id": "integer", "who": "text"}
     with opened(
-        tmp_path / "stays.csv", unit="who", types=types, unique=["id"], budget=Budget(epsilon=10), max_groups=1,
+        tmp_path / "stays.csv", unit="who", types=types, unique=["id"], budget=Budget(epsilon=Fraction(10)), max_groups=1,
         max_rows=5, ledger=tmp_path / "ledger",
         tables={
             "notes": private(
@@ -148,7 +148,7 @@ def test_units_of_two_types_are_not_compared(tmp_path: Path) -> None:
         with duckdb.connect() as made:
             made.execute(f"COPY (SELECT {value} AS who, 1 AS n) TO '{tmp_path / name}.parquet'")
     with opened(
-        tmp_path / "a.parquet", unit="who", budget=Budget(epsilon=10), max_groups=1, max_rows=1,
+        tmp_path / "a.parquet", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
         tables={"b": private(tmp_path / "b.parquet", unit="who")}, ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         for question in (

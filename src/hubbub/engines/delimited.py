@@ -23,17 +23,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hubbub.engines.rewritten import LeftOut, encode_fields
+from hubbub.engines.rewritten import LeftOut, encode_field, encode_fields
 
 LONGEST = 1 << 20
 """Bytes of the longest record. DuckDB refuses lines of more than 2 MB unless it is told otherwise."""
 _BLOCK = 1 << 18
-"""Bytes that are looked at together: a block without quotes passes as it is."""
+"""Bytes that are looked at together: a block whose lines are whole records is rewritten at once."""
 _CHUNK = 1 << 23
 MARK = "\ufeff".encode()
 """What some programs put before UTF-8."""
 
 _SPECIAL = re.compile(rb'["\\\r\0]')
+_UNUSUAL = (b"\\", b"\r", b"\0", b"\n\n")
+_WHOLE_LINES = re.compile(rb'(?:(?:"(?:[^"\n]++|"")*+"|[^",\n][^,\n]*+)?+[,\n])*+')
+_WHOLE_QUOTED = re.compile(rb'(?:(?<=[,\n])|\A)"((?:[^"\n]++|"")*+)"')
 _QUOTED = re.compile(rb'"((?:[^"]++|"")*+)"')
 _UNQUOTED = re.compile(rb"[^,\n]*+")
 
@@ -74,12 +77,32 @@ class Delimited:
             if self._at == len(self._buffer):
                 return
             end = self._buffer.rfind(b"\n", self._at, self._at + _BLOCK) + 1
-            block = self._buffer[self._at : end].replace(b"\r\n", b"\n")
-            if block and self._is_plain(block):
+            block = self._rewritten(self._buffer[self._at : end])
+            if block:
                 self._advance(end)
                 yield block
             else:
                 yield b"".join(self._parsed(max(end, self._at + 1)))
+
+    def _rewritten(self, block: bytes) -> bytes:
+        """Rewrite a block at once, if each of its lines is a record by itself; none of it otherwise.
+
+        A line end within quotes would leave a quote open at the end of its line, so that lines which are whole records
+        after CRLF was made LF have been whole before.
+        """
+        block = block.replace(b"\r\n", b"\n")
+        if not block or block.startswith(b"\n") or any(part in block for part in _UNUSUAL):
+            return b""
+        if not _is_text(block):
+            return b""
+        if b'"' in block:
+            if _WHOLE_LINES.fullmatch(block) is None:
+                return b""
+            block = _WHOLE_QUOTED.sub(_unquoted, block)
+        content = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(content == ord("\n"))
+        commas = np.searchsorted(np.flatnonzero(content == ord(",")), ends)
+        return block if int(np.diff(commas, prepend=0).max()) < self._width else b""
 
     def _parsed(self, end: int) -> Iterator[bytes]:
         """Rewrite the records that begin before ``end``, line by line."""
@@ -126,15 +149,6 @@ class Delimited:
             at = end + 1
         return None
 
-    def _is_plain(self, block: bytes) -> bool:
-        """Return whether every line of a block can pass as it is."""
-        if _SPECIAL.search(block) or block.startswith(b"\n") or b"\n\n" in block or not _is_text(block):
-            return False
-        content = np.frombuffer(block, dtype=np.uint8)
-        ends = np.flatnonzero(content == ord("\n"))
-        commas = np.searchsorted(np.flatnonzero(content == ord(",")), ends)
-        return int(np.diff(commas, prepend=0).max()) < self._width
-
     def _is_simple(self, line: bytes) -> bool:
         return not _SPECIAL.search(line) and line.count(b",") < self._width and _is_text(line)
 
@@ -158,6 +172,13 @@ class Delimited:
             self._at = len(self._buffer) - 1  # a byte of the line stays, so that its end is seen at the end of the file
             self._fill()
         self._advance(end + 1)
+
+
+def _unquoted(found: re.Match[bytes]) -> bytes:
+    content = found[1]
+    if content and b"," not in content and b'"' not in content:  # nothing else of a whole line needs an escape
+        return content
+    return encode_field(content.replace(b'""', b'"'))
 
 
 def _is_text(content: bytes) -> bool:

@@ -42,16 +42,19 @@ class LeftOut:
 
 def encode_fields(fields: Sequence[bytes | None]) -> bytes:
     """Write one record."""
-    return b",".join(map(_encoded, fields)) + b"\n"
+    return b",".join(map(encode_field, fields)) + b"\n"
 
 
-def _encoded(content: bytes | None) -> bytes:
+def encode_field(content: bytes | None) -> bytes:
+    """Write one field."""
     if content is None:
         return b""
+    if not content:
+        return _EMPTY
     content = content.replace(b"\\", _BACKSLASH)
     for letter, escape in _ESCAPES:
         content = content.replace(letter, escape)
-    return content or _EMPTY
+    return content
 
 
 def decoded_rows(path: str, columns: Sequence[str]) -> Sql:

@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,7 @@ from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.frame import Frame
 from hubbub.query.rows import rows_of
 from hubbub.query.terms import quoted
+from hubbub.release import served_again
 from hubbub.secret import Facts, Secret
 from hubbub.session import Database
 
@@ -49,15 +51,16 @@ class BlockAnswer:
     epsilon: Fraction
     entry: int
     """The charge in the ledger that paid for it."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     def __repr__(self) -> str:
         shown = [
             f"{value:.6g}" + ("" if margin is None else f" ± {margin:.3g}")
             for value, margin in zip(self.values, self.margins, strict=True)
         ]
-        return (
-            f"{', '.join(shown)} ({self.how} of {self.blocks} blocks, ε = {float(self.epsilon):g}, entry {self.entry})"
-        )
+        paid = f"ε = {float(self.epsilon):g}, entry {self.entry}{served_again(self.stored, before=', ')}"
+        return f"{', '.join(shown)} ({self.how} of {self.blocks} blocks, {paid})"
 
 
 def sample_and_aggregate(
@@ -83,6 +86,7 @@ def sample_and_aggregate(
     db = frame.asker
     if not isinstance(db, Database):
         raise ParameterError("frame", "a table of an open database, db.table(…)", type(frame).__name__)
+    db.check_grant()
     if how not in _HOWS:
         raise ParameterError("how", '"mean" or "median"', how)
     ends = _ends(bounds)
@@ -154,6 +158,7 @@ def sample_and_aggregate(
             how=how,
             epsilon=ask.epsilon or Fraction(0),
             entry=reply.entry,
+            stored=reply.stored,
         )
 
     return answered(db.ledger, ask, work, present=present, log=db.log)

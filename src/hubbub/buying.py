@@ -1,98 +1,149 @@
-"""Facts that questions lack, through the gate: recalled where they were bought before, else paid, measured and kept.
+"""Facts that questions lack, through the gate: what the asker holds, what others have bought, and what is bought now.
 
 Each look has a charge and a stored answer of its own, before the question's own charge. Everything that can be refused
 is refused before the first of them: the plan that any facts would give is made, and the price of all of it is held
-against what is left.
+against every cap that the asker counts against.
+
+Privacy:
+    Claim: for nothing, an asker learns of facts only those that it has been given, or that are public; and no question
+        is refused for its price that would not be if nobody else had bought anything.
+    Proof: free paths know what ``held`` returns, which goes by the ledger's holdings. A fact that the asker does not
+        hold takes the share of the price that it would cost to buy, whether it is then bought or served. Another's fact
+        is served where the limits can pay for that and for the rest; otherwise the asker buys its own with that share,
+        which fits wherever the price of the question does.
+    Needs: ``ledger.serving``; names that tell facts apart (query.bought).
+    Ref: SOUNDNESS 12, 23, 40.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from hubbub.attempt import Log
 from hubbub.engines.run import Run
-from hubbub.errors import LedgerCorrupt
-from hubbub.ledger import OWNER, Ask, Ledger
+from hubbub.errors import BudgetExceeded, LedgerCorrupt
+from hubbub.ledger import Ask, Fact, Ledger
+from hubbub.ledger.entry import digest_of
 from hubbub.meter import Meter, answered
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import Charge
 from hubbub.query.bought import Wanted
-from hubbub.query.looks import Look
+from hubbub.query.looks import Look, shares
 from hubbub.query.ops import Aggregate
-from hubbub.query.plan import Plan
 from hubbub.secret import Facts, Secret
 
 Known = dict[Wanted, Any]
 
 
-def recalled(wanted: Sequence[Wanted], policy: Policy, ledger: Ledger) -> Known:
-    """What was bought before, about the same rows and expressions under the same policy and version."""
-    found = {one: ledger.recall(policy.account, one.name(policy), version=policy.version) for one in wanted}
-    return {one: fact.value["value"] for one, fact in found.items() if fact is not None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buyer:
+    """Whoever asks, and the ledger that pays."""
 
+    policy: Policy
+    ledger: Ledger
+    principal: str
+    prepare: Callable[[Aggregate], Run]
+    log: Log | None
 
-def serve_again(known: Known, policy: Policy, *, ledger: Ledger, principal: str) -> None:
-    """What somebody else has bought is charged, once, to the principal's own limit; the owner has none.
+    def held(self, wanted: Sequence[Wanted]) -> Known:
+        """Return what this asker knows already, about the same rows and expressions under the same policy."""
+        found: Known = {}
+        for fact in wanted:
+            record = self._recalled(self._own(fact)) or self._recalled(fact.name(self.policy))
+            if record is not None and self.ledger.holds(record.paid, self.principal):
+                found[fact] = record.value["value"]
+        return found
 
-    The ledger finds the stored answer of the look's own charge, as it does for any question that is asked again.
-    """
-    if principal == OWNER:
-        return
-    facts = [ledger.recall(policy.account, one.name(policy), version=policy.version) for one in known]
-    for look, epsilon in sorted({(one.value["look"], one.value["epsilon"]) for one in facts if one is not None}):
-        ticket = ledger.reserve(_ask(look, policy, Fraction(epsilon), principal))
+    def obtain(self, wanted: Sequence[Wanted], *, price: Fraction, rest: Fraction, then: Ask) -> Known:
+        """Come by facts that the asker does not hold: those of others where its limits can pay, else its own.
+
+        ``then`` is the question that follows. All of it is held against every cap before the first charge.
+        """
+        others = {fact: record for fact in wanted if (record := self._recalled(fact.name(self.policy))) is not None}
+        try:
+            bought = self._checked(wanted, others, price=price, then=then)
+        except BudgetExceeded:
+            if not others:
+                raise
+            others = {}
+            bought = self._checked(wanted, others, price=price, then=then)
+        runs = [(look, self.prepare(look.aggregate)) for look in bought]
+        found: Known = {}
+        for name, epsilon in _looks_of(others.values()):
+            found |= self._served(name, epsilon, others)
+        for look, run in runs:
+            found |= self._bought(look, run, bought[look], rest)
+        return found
+
+    def _checked(
+        self, wanted: Sequence[Wanted], others: Mapping[Wanted, Fact], *, price: Fraction, then: Ask
+    ) -> dict[Look, Ask]:
+        """Requests for the looks that are not served; BudgetExceeded where all of it would not fit."""
+        served = [self._ask(name, epsilon) for name, epsilon in _looks_of(others.values())]
+        each, _ = shares([fact for fact in wanted if fact not in others], price)
+        bought = {look: self._ask(look.name(self.policy), epsilon) for look, epsilon in each.items()}
+        after = then.events
+        for look in reversed(list(bought)):
+            bought[look] = replace(bought[look], beside=after)
+            after += bought[look].events
+        self.ledger.check([*served, *bought.values(), then])
+        return bought
+
+    def _served(self, name: str, epsilon: Fraction, others: Mapping[Wanted, Fact]) -> Known:
+        """Be given the answer of a look that somebody else has paid for: charged, once, to the asker's own limits."""
+        ticket = self.ledger.reserve(self._ask(name, epsilon))
         if ticket.answer is None:
             raise LedgerCorrupt("A fact is remembered, and the answer that it is from is not. Restore the backup.")
+        values = json.loads(ticket.answer)["values"]
+        found: Known = {}
+        for fact, record in others.items():
+            if (record.value["look"], Fraction(record.value["epsilon"])) == (name, epsilon):
+                found[fact] = values[record.value["place"]]
+                self._remember(fact, record.value | {"value": found[fact]}, paid=ticket.entry)
+        return found
 
-
-def check_price(planned: Plan, shares: Mapping[Look, Fraction], ledger: Ledger) -> None:
-    """BudgetExceeded, before anything is paid, where facts and answer together would not fit into the account."""
-    stands, policy = ledger.statement(planned.policy.account), planned.policy
-    terms = stands.budget.filter
-    parts = [terms.charge_of(one.mechanism(share, policy.budget.neighbors).event) for one, share in shares.items()]
-    whole = Charge(
-        loss=planned.cost.loss + sum(one.loss for one in parts),
-        failure=planned.cost.failure + sum(one.failure for one in parts),
-    )
-    terms.spend(stands.spent, whole, whose=f"account {policy.account!r}")
-
-
-def buy(
-    shares: Mapping[Look, Fraction],
-    policy: Policy,
-    *,
-    rest: Fraction,
-    ledger: Ledger,
-    principal: str,
-    prepare: Callable[[Aggregate], Run],
-    log: Log | None,
-) -> Known:
-    """Pay for each look, measure it, and remember what it tells, each fact under its name."""
-    runs = [(one, prepare(one.aggregate)) for one in shares]
-    found: Known = {}
-    for one, run in runs:
-        look = one.name(policy)
-        ask, work = _ask(look, policy, shares[one], principal), _work(one, run, policy, shares[one], rest)
-        reply = answered(ledger, ask, work, log=log)
+    def _bought(self, look: Look, run: Run, ask: Ask, rest: Fraction) -> Known:
+        """Pay for a look, measure it, and remember what it tells, each fact under its name."""
+        assert ask.epsilon is not None
+        reply = answered(self.ledger, ask, _work(look, run, self.policy, ask.epsilon, rest), log=self.log)
         told: Mapping[str, Any] = json.loads(reply.answer)
-        for fact, value in zip(one.facts, told["values"], strict=True):
-            kept = {"about": fact.text, "epsilon": told["epsilon"], "look": look, "value": value}
-            ledger.remember(policy.account, fact.name(policy), kept, paid=reply.entry, version=policy.version)
+        found: Known = {}
+        for place, (fact, value) in enumerate(zip(look.facts, told["values"], strict=True)):
+            record = {"about": fact.text, "epsilon": told["epsilon"], "place": place, "value": value}
+            self._remember(fact, record | {"look": look.name(self.policy)}, paid=reply.entry)
             found[fact] = value
-    return found
+        return found
+
+    def _remember(self, fact: Wanted, record: Mapping[str, Any], *, paid: int) -> None:
+        """Keep a fact for everyone to be served, where nobody has one yet; else for this asker alone."""
+        name = fact.name(self.policy)
+        known = self._recalled(name)
+        if known is None or known.paid != paid:
+            own = name if known is None else self._own(fact)
+            self.ledger.remember(self.policy.account, own, dict(record), paid=paid, version=self.policy.version)
+
+    def _own(self, fact: Wanted) -> str:
+        return f"{fact.name(self.policy)} of {digest_of(self.principal)}"
+
+    def _recalled(self, name: str) -> Fact | None:
+        return self.ledger.recall(self.policy.account, name, version=self.policy.version)
+
+    def _ask(self, look: str, epsilon: Fraction) -> Ask:
+        return Ask(
+            account=self.policy.account,
+            question=f"fact: {look}",
+            events=(Look.mechanism(epsilon, self.policy.budget.neighbors).event,),
+            epsilon=epsilon,
+            principal=self.principal,
+            policy=self.policy.fingerprint,
+            version=self.policy.version,
+        )
 
 
-def _ask(look: str, policy: Policy, each: Fraction, principal: str) -> Ask:
-    return Ask(
-        account=policy.account,
-        question=f"fact: {look}",
-        events=(Look.mechanism(each, policy.budget.neighbors).event,),
-        epsilon=each,
-        principal=principal,
-        policy=policy.fingerprint,
-        version=policy.version,
-    )
+def _looks_of(records: Iterable[Fact]) -> list[tuple[str, Fraction]]:
+    """The looks that facts are from, each with its ε: several facts may be of one."""
+    return sorted({(record.value["look"], Fraction(record.value["epsilon"])) for record in records})
 
 
 def _work(look: Look, run: Run, policy: Policy, each: Fraction, rest: Fraction) -> Callable[[Meter], str]:
@@ -102,8 +153,8 @@ def _work(look: Look, run: Run, policy: Policy, each: Fraction, rest: Fraction) 
 
     def work(meter: Meter) -> str:
         drawn = meter.measure(look.mechanism(each, neighbors), Secret(look.counts(run()), facts)).value
-        noisy = [int(one) for one in drawn]
+        noisy = [int(count) for count in drawn]
         told = look.read(noisy, epsilon=each, rest=rest, neighbors=neighbors)
-        return json.dumps({"epsilon": str(each), "noisy": noisy, "values": [told[one] for one in look.facts]})
+        return json.dumps({"epsilon": str(each), "noisy": noisy, "values": [told[fact] for fact in look.facts]})
 
     return work

@@ -15,10 +15,22 @@ from hubbub.engines.run import Run
 from hubbub.errors import PolicyError
 from hubbub.ledger import Ask, Ledger
 from hubbub.meter import Meter, Reply, answered
+from hubbub.privacy.event import Event
 from hubbub.query import stored
 from hubbub.query.diagnose import diagnostics
 from hubbub.query.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.plan import Plan, together
+
+
+def plans_of(planned: Plan) -> tuple[Plan, ...]:
+    """How the units that a plan cuts off are counted, with the (ε, δ) that the plan would have had."""
+    questions = [diagnostic.question for diagnostic in diagnostics(planned)]
+    return together(questions, planned.policy, epsilon=planned.epsilon, delta=planned.delta)
+
+
+def events_of(planned: Plan) -> tuple[Event, ...]:
+    """What a diagnosis of a plan draws."""
+    return tuple(event for counted in plans_of(planned) for event in counted.events)
 
 
 def diagnosed(
@@ -33,14 +45,13 @@ def diagnosed(
     log: Log | None,
 ) -> Diagnosis:
     """Count the units that a plan cuts something off of, with the (ε, δ) that the plan would have had."""
-    about = diagnostics(planned)
+    about, plans = diagnostics(planned), plans_of(planned)
     questions, policy = [one.question for one in about], planned.policy
-    plans = together(questions, policy, epsilon=planned.epsilon, delta=planned.delta)
     runs = [prepare(one) for one in plans]
     ask = Ask(
         account=policy.account,
         question=f"diagnose {planned.question.identity}",
-        events=tuple(event for one in plans for event in one.events),
+        events=tuple(event for counted in plans for event in counted.events),
         epsilon=price,
         delta=planned.delta,
         principal=principal,
@@ -67,6 +78,6 @@ def diagnosed(
         if terms != (planned.epsilon, planned.delta):  # numbers at a higher ε: their error bars are their own
             shown = together(questions, policy, epsilon=terms[0], delta=terms[1])
         drawn = [stored.read(part, one)[1][0].noisy for one, part in zip(shown, parts, strict=True)]
-        return diagnosis_of(about, shown, drawn, entry=reply.entry)
+        return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
 
     return answered(ledger, ask, work, present=present, log=log)

@@ -9,7 +9,8 @@ that costs nothing more; all groups below are free, however many they are.
 import itertools
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,7 @@ from hubbub.privacy.sensitivity import Norm, Sensitivity
 from hubbub.query.frame import Asking
 from hubbub.query.plan import Plan
 from hubbub.query.question import COUNTS, Aggregation
+from hubbub.release import served_again
 from hubbub.secret import Facts, Secret
 from hubbub.session import Database, vector
 
@@ -47,11 +49,14 @@ class Overs:
     epsilon: Fraction
     entry: int
     """The charge in the ledger that paid for it."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{'/'.join(map(str, one.keys))} (about {one.estimate:,.6g})" for one in self.found)
         rest = "all others are below" if self.complete else "others were not looked at"
-        return f"{shown or 'none'}; {rest} (ε = {float(self.epsilon):g}, entry {self.entry})"
+        again = served_again(self.stored, before=", ")
+        return f"{shown or 'none'}; {rest} (ε = {float(self.epsilon):g}, entry {self.entry}{again})"
 
 
 def first_over(
@@ -93,7 +98,11 @@ def first_over(
             for place, one in zip(places, estimates, strict=True)
         ]
         return Overs(
-            found=tuple(found), complete=len(found) < mechanism.count, epsilon=mechanism.epsilon, entry=reply.entry
+            found=tuple(found),
+            complete=len(found) < mechanism.count,
+            epsilon=mechanism.epsilon,
+            entry=reply.entry,
+            stored=reply.stored,
         )
 
     return answered(db.ledger, ask, work, present=present, log=db.log)

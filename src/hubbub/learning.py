@@ -72,7 +72,7 @@ class Classroom:
             told: Mapping[str, Any] = json.loads(reply.answer)
             price = {name: float(Fraction(told[name])) for name in ("epsilon", "delta")}
             pupil = taken.estimator.set_params(account=self.policy.account, **price)
-            return kept.taught(pupil, {**told["learned"], "entry_": reply.entry})
+            return kept.taught(pupil, {**told["learned"], "entry_": reply.entry, "stored_": reply.stored})
 
         return answered(self.ledger, ask, self._work(taken), present=present, log=self.log)
 

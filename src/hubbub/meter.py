@@ -13,7 +13,8 @@ Privacy:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeVar, overload
 
@@ -90,6 +91,7 @@ class Meter:
                 entry=payment.entry,
                 grid=grid,
                 label=label,
+                stored=payment.stored,
             )
 
         def draw() -> tuple[Any, Release]:
@@ -168,6 +170,8 @@ class Reply:
 
     entry: int
     answer: str
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if that was before it was asked for; None where it is fresh."""
 
 
 @overload
@@ -222,7 +226,7 @@ def answered(
     show = present or _as_it_is
     ticket = ledger.reserve(ask, meanwhile=meanwhile)
     if ticket.answer is not None:
-        return show(Reply(entry=ticket.entry, answer=ticket.answer))
+        return show(Reply(entry=ticket.entry, answer=ticket.answer, stored=ticket.stored))
 
     def draw() -> tuple[str, Any]:
         terms = ledger.statement(ask.account).budget.filter

@@ -1,6 +1,7 @@
 """Opening data: a file, a glob or a frame with what is declared beside it, or a policy that says all of it."""
 
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def open(
     name: str | None = None,
     tables: Mapping[str, Any] | None = None,
     account: str = "people",
-    version: str = "1",
+    version: str | None = None,
     principal: str = OWNER,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     marks: Marks | None = None,
@@ -57,9 +58,14 @@ def open(
 
     Text files (CSV, JSON) are converted to Parquet here, once; ``log`` is told what was left out of them, and
     ``progress`` how many bytes of a file were read, and how many there are.
+
+    ``version`` is your name for the state of the data ("1" if you give none). Answers and bought facts are found again
+    under the same version of the same files. A frame without a version shares them with no other opening.
     """
     chosen = limits or Limits(max_groups=max_groups, max_rows=max_rows, max_total_rows=max_total_rows)
     engine = DuckDB(limits=chosen, log=log, progress=progress)
+    opening = secrets.token_hex(16) if version is None else None
+    book = None
     try:
         if _is_policy(data):
             declared = read_policy(data, describe=lambda source: schema_of(engine, source))
@@ -69,7 +75,7 @@ def open(
             if unit is None or budget is None:
                 missing = "unit" if unit is None else "budget"
                 raise ParameterError(missing, "declared: whose each row is, and what all answers may cost", None)
-            source, own = _source(data, name)
+            source, own = _source(data, name, opening)
             private = single_table(
                 name=own,
                 source=source,
@@ -82,21 +88,30 @@ def open(
                 grids=grids,
                 uniques=dict.fromkeys(unique, True),
             )
-            beside = [_beside(engine, table, held) for table, held in (tables or {}).items()]
+            beside = [_beside(engine, table, held, opening) for table, held in (tables or {}).items()]
             policy = Policy(
                 account=account,
                 budget=budget,
                 tables={table.name: table for table in (private, *beside)},
                 limits=chosen,
-                version=version,
+                version="1" if version is None else version,
             )
+            book = _book(ledger, policy, data, marks)
+            book.check_grant(account, principal)  # before anything private is read
             with before_the_charge(_UNREAD):
                 policy = with_keys_seen(policy, engine.repeated, engine.stamp_at_rest)
-        book = ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
+        book = book or _book(ledger, policy, data, marks)
         return Database(policy, ledger=book, engine=engine, principal=principal, log=log)
     except BaseException:
         engine.close()
+        if book is not None and book is not ledger:
+            book.close()
         raise
+
+
+def _book(ledger: str | os.PathLike[str] | Ledger | None, policy: Policy, data: Any, marks: Marks | None) -> Ledger:
+    """The ledger that was handed over, or the one that lies where it is said to."""
+    return ledger if isinstance(ledger, Ledger) else Ledger(os.fspath(_place(ledger, policy, data)), marks=marks)
 
 
 def _place(ledger: str | os.PathLike[str] | None, policy: Policy, data: Any) -> str | os.PathLike[str]:
@@ -109,15 +124,15 @@ def _is_policy(data: Any) -> bool:
     return isinstance(data, str | os.PathLike) and Path(data).suffix == ".toml"
 
 
-def _source(data: Any, name: str | None) -> tuple[Source, str]:
+def _source(data: Any, name: str | None, opening: str | None) -> tuple[Source, str]:
     if isinstance(data, str | os.PathLike) or (isinstance(data, list | tuple) and data):
         source = source_of(data, name=name)
         return source, name or source.table or table_name(source.paths[0])
-    return Source(format="frame", frame=data), name or "data"
+    return Source(format="frame", frame=data, opening=opening), name or "data"
 
 
-def _beside(engine: DuckDB, name: str, held: Any) -> Table:
-    source, _ = _source(held.data if isinstance(held, Private) else held, name)
+def _beside(engine: DuckDB, name: str, held: Any, opening: str | None) -> Table:
+    source, _ = _source(held.data if isinstance(held, Private) else held, name, opening)
     schema = schema_of(engine, source)
     if isinstance(held, Private):
         return held.table(name=name, source=source, schema=schema)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from hubbub.attempt import Log
-from hubbub.buying import buy, recalled, serve_again
+from hubbub.buying import Buyer
 from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.ledger import Ask, Ledger
@@ -50,7 +50,7 @@ from hubbub.publish.sparse.release import SparseRelease
 from hubbub.publish.strategy import Strategy
 from hubbub.publish.tables import Tables, by_marginals, check_size, released
 from hubbub.query.lacking import lacking
-from hubbub.query.looks import any_facts, shares
+from hubbub.query.looks import any_facts, shares, whole_price
 from hubbub.query.ops import Aggregate
 from hubbub.query.scope import Catalogue
 
@@ -76,12 +76,12 @@ class Desk:
 
     def publish(self, wish: Wish, *, key: str | None) -> Published | Tables | SparseRelease:
         """Pay, count, add noise, store, and give what is stored."""
-        made = self._planned(wish, buys=True)
+        made = self._planned(wish, buys=True, key=key)
         count = self._counting(made)
         ask = Ask(
             account=self.policy.account,
             question=made.question,
-            events=tuple(one.mechanism.event for one in made.prepared.measurements),
+            events=offer.events_of(made),
             epsilon=made.price,
             delta=made.prepared.terms.delta,
             principal=self.principal,
@@ -107,6 +107,7 @@ class Desk:
             noisy=noisy,
             account=self.policy.account,
             entry=reply.entry,
+            stored=reply.stored,
             receipt=Receipt(
                 question=made.question,
                 policy=made.policy.fingerprint,
@@ -138,21 +139,21 @@ class Desk:
     def prospect(self, wish: Wish) -> Prospect:
         """What it would cost and how far it would be off. Nothing private is read."""
         made = self._planned(wish, buys=False)
-        stands, terms = self.ledger.statement(self.policy.account), self.policy.budget.filter
+        cost = offer.cost_of(made.prepared, self.policy.budget.filter)
         return Prospect(
             strategy=made.strategy,
             prepared=made.prepared,
             domain=made.layout.domain,
             account=self.policy.account,
             symbol="ε" if self.policy.budget.delta == 0 else "ρ",
-            cost=offer.with_limits(offer.cost_of(made.prepared, terms), made.unknown, self.policy),
-            left=stands.left,
+            cost=whole_price(cost, made.unknown, self.policy),
+            left=self.ledger.remaining(self.policy.account, self.principal),
             bought=[(one.text, value) for one, value in made.known.items()],
             to_buy=[(one.text, float(share)) for one, share in made.unknown.items()],
         )
 
-    def _planned(self, wish: Wish, *, buys: bool) -> Offer:
-        """The plan; limits that nobody declared are bought first, with a share of the price, or told."""
+    def _planned(self, wish: Wish, *, buys: bool, key: str | None = None) -> Offer:
+        """The plan; limits that nobody declared are bought first, with a share of the price, or named."""
         policy = offer.limited(self.policy, wish)
         domain = wish.over if isinstance(wish.over, Domain) else Domain.of(wish.over)
         if domain.size > MOST_CELLS and not by_combinations(wish.strategy):
@@ -168,25 +169,30 @@ class Desk:
             raise NotAllowed("Words of several lengths are for publish.sparse. Give words of one length, or list them.")
         price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
         wanted = lacking(layout.question, policy)
-        known = recalled(wanted, self.policy, self.ledger)
-        each, rest = shares([one for one in wanted if one not in known], price)
-        if buys:
-            serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
+        buyer = Buyer(
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            prepare=self.prepare,
+            log=self.log,
+        )
+        known = buyer.held(wanted)
+        unknown = [fact for fact in wanted if fact not in known]
+        each, rest = shares(unknown, price)
         if each:
             any_of_them = known | any_facts(each)
             first = offer.offered(wish, layout, policy, any_of_them, price=price, rest=rest)
             if not buys:
                 return replace(first, known=known, unknown=each)
-            offer.check_price(first, each, self.policy, self.ledger)
-            known |= buy(
-                each,
-                self.policy,
-                rest=rest,
-                ledger=self.ledger,
+            then = Ask(
+                account=self.policy.account,
+                question=first.question,
+                events=offer.events_of(first),
+                epsilon=None,
                 principal=self.principal,
-                prepare=self.prepare,
-                log=self.log,
+                key=key,
             )
+            known |= buyer.obtain(unknown, price=price, rest=rest, then=then)
         return offer.offered(wish, layout, policy, known, price=price, rest=rest)
 
 

@@ -4,11 +4,13 @@ import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from hubbub.errors import AccountingError, ParameterError, UnknownAccount
-from hubbub.ledger import Ask, Ledger, Ticket
+from hubbub.ledger import OWNER, Ask, Ledger, Ticket
 from hubbub.ledger.entry import canonical
+from hubbub.ledger.holder import PRINCIPAL
 from hubbub.ledger.values import read, written
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.event import Event
@@ -23,6 +25,8 @@ class Payment:
     entry: int
     answer: Any = None
     answered: bool = False
+    stored: datetime | None = None
+    """When that answer was stored, if it was stored before this was asked."""
 
 
 class Purse(Protocol):
@@ -133,7 +137,7 @@ class OnLedger:
         ticket = self._ledger.reserve(ask)
         if ticket.answer is None:
             return Payment(ticket.entry)
-        return Payment(ticket.entry, answer=read(ticket.answer), answered=True)
+        return Payment(ticket.entry, answer=read(ticket.answer), answered=True, stored=ticket.stored)
 
     def encode(self, answer: Any) -> Any:
         """Write it as text."""
@@ -153,18 +157,21 @@ class OnLedger:
         return payment if stored is None else replace(payment, answer=read(stored), answered=True)
 
     def check(self, payment: Payment) -> None:
-        """Frozen, where the allowance of failures is used up."""
+        """Frozen, where the allowance of failures is used up; GrantError, where the grant has ended."""
         self._ledger.check_allowance(payment)
 
     def fits(self, account: str, event: Event) -> bool:
-        """Whether the account's own budget has room; a principal's limits may be narrower."""
-        statement = self._ledger.statement(account)
-        terms = statement.budget.filter
-        return terms.fits(statement.spent, terms.charge_of(event))
+        """Whether every cap that the principal counts against has room."""
+        left = self._ledger.remaining(account, self._principal)
+        charge = self._ledger.statement(account).budget.filter.charge_of(event)
+        return charge.loss <= left.loss and charge.failure <= left.failure
 
     def spent(self, account: str) -> Loss:
-        """What the account has spent in its present period."""
-        return self._ledger.statement(account).odometer
+        """What the account has spent in its present period; for a principal, what was charged to its own limit."""
+        self._ledger.check_grant(account, self._principal)
+        if self._principal == OWNER:
+            return self._ledger.statement(account).odometer
+        return self._ledger.statement(account, PRINCIPAL, self._principal).odometer
 
 
 class Prepaid:

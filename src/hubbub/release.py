@@ -6,7 +6,8 @@ data there is none, and ``why_no_interval`` says so.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -21,6 +22,11 @@ from hubbub.privacy.event import Event
 from hubbub.privacy.sensitivity import ADDITIVE
 
 CONFIDENCE = 0.95
+
+
+def served_again(stored: datetime | None, *, before: str = " · ") -> str:
+    """Say that an answer is not fresh, and of when it is: the end of a printed answer, empty for a fresh one."""
+    return "" if stored is None else f"{before}served again, stored {stored:%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,8 @@ class Release:
     grid: Fraction
     """The step that values and errors of whole numbers are counted in; 1 for everything else."""
     label: str = "value"
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     plotter: ClassVar[Callable[..., Any] | None] = None
     """Set by ``hubbub.report`` when it is imported."""
@@ -93,7 +101,8 @@ class Release:
         if self.why_no_interval is None:
             shown += f"{', each' if many else ''} ± {self.margin()} (95%)"
         name = type(self.mechanism).__name__
-        return f"Release({shown}; {name}, {self.loss}, entry {self.entry} of account {self.account!r})"
+        again = served_again(self.stored, before=", ")
+        return f"Release({shown}; {name}, {self.loss}, entry {self.entry} of account {self.account!r}{again})"
 
     def plot(self, **options: Any) -> Any:
         """A picture with error bars (needs ``pip install "hubbub[plot]"``)."""

@@ -10,14 +10,15 @@ db.sql("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=0.5)
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
 from hubbub.attempt import Log
-from hubbub.buying import Known, buy, check_price, recalled, serve_again
-from hubbub.diagnosed import diagnosed
+from hubbub.buying import Buyer, Known
+from hubbub.diagnosed import diagnosed, events_of
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.public import PublicFacts, before_the_charge
@@ -29,6 +30,7 @@ from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.qualified_names import qualify
 from hubbub.policy.tables import Policy, Value
+from hubbub.privacy.event import Event
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publishing import Desk, Publishing
 from hubbub.query import stored
@@ -57,9 +59,27 @@ from hubbub.secret import Facts, Secret
 
 _INT64 = 1 << 62
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def granted(method: Callable[Concatenate["Database", P], T]) -> Callable[Concatenate["Database", P], T]:
+    """Let a method begin only for the owner, and for principals whose grant is good at that moment (SOUNDNESS 40)."""
+
+    @wraps(method)
+    def checked(self: "Database", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self.check_grant()
+        return method(self, *args, **kwargs)
+
+    return checked
+
 
 class Database(Learning, Publishing):
-    """Private data that can be asked. Close it, or use it in a ``with`` block."""
+    """Private data that can be asked. Close it, or use it in a ``with`` block.
+
+    A principal other than the owner needs a grant for everything here, free methods included: without one it learns
+    nothing, not even what tables there are.
+    """
 
     def __init__(
         self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER, log: Log | None = None
@@ -69,8 +89,14 @@ class Database(Learning, Publishing):
         """Receives the true cause of failures after a charge: for the owner alone."""
         self._engine = engine
         self._public = PublicFacts()
+        self.check_grant()
         ledger.open_account(policy.account, policy.budget)
 
+    def check_grant(self) -> None:
+        """Raise GrantError where whoever asks has no grant, or no longer one."""
+        self.ledger.check_grant(self.policy.account, self.principal)
+
+    @granted
     def sql(
         self,
         text: str,
@@ -87,7 +113,13 @@ class Database(Learning, Publishing):
         also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
         """
         planned, price = self._planned(
-            text, epsilon=epsilon, delta=delta, within=within, confidence=confidence, buys=True
+            text,
+            epsilon=epsilon,
+            delta=delta,
+            within=within,
+            confidence=confidence,
+            draws=lambda planned: planned.events,
+            key=key,
         )
         runs = [self.counting(one) for one in planned.sets or (planned,)]
         ask = Ask(
@@ -105,9 +137,9 @@ class Database(Learning, Publishing):
         def present(reply: Reply) -> Answer:
             terms, drawn = stored.read(reply.answer, planned)
             if terms == (planned.epsilon, planned.delta):
-                return answer_of(planned, drawn, entry=reply.entry)
+                return answer_of(planned, drawn, entry=reply.entry, stored=reply.stored)
             higher = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])  # with its own error bars
-            return answer_of(higher, drawn, entry=reply.entry)
+            return answer_of(higher, drawn, entry=reply.entry, stored=reply.stored)
 
         try:
             return answered(
@@ -121,6 +153,7 @@ class Database(Learning, Publishing):
         finally:
             runs[0].end()
 
+    @granted
     def ask(
         self,
         questions: Sequence[str | Asking],
@@ -161,12 +194,13 @@ class Database(Learning, Publishing):
             if terms != (plans[0].epsilon, plans[0].delta):  # answers at a higher ε: their error bars are their own
                 shown = together(asked, self.policy, epsilon=terms[0], delta=terms[1])
             return [
-                answer_of(one, stored.read(part, one)[1], entry=reply.entry)
+                answer_of(one, stored.read(part, one)[1], entry=reply.entry, stored=reply.stored)
                 for one, part in zip(shown, parts, strict=True)
             ]
 
         return answered(self.ledger, ask, work, present=present, log=self.log)
 
+    @granted
     def explain(
         self,
         text: str,
@@ -184,20 +218,17 @@ class Database(Learning, Publishing):
         each, rest = shares(unknown, price)
         any_of_them = known | any_facts(each)
         planned = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
-        return Explanation(
-            plan=planned,
-            statement=self.ledger.statement(self.policy.account),
-            known=known,
-            unknown=each,
-        )
+        left = self.ledger.remaining(self.policy.account, self.principal)
+        return Explanation(plan=planned, left=left, known=known, unknown=each)
 
+    @granted
     def diagnose(
         self, text: str, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None
     ) -> Diagnosis:
         """How many units the limits and bounds of a question cut off, privately and paid for; free when asked again."""
         diagnostics(self.explain(text, epsilon=epsilon, delta=delta).plan)  # refused before facts are bought, if it is
         planned, price = self._planned(
-            text, epsilon=epsilon, delta=delta, within=None, confidence=CONFIDENCE, buys=True
+            text, epsilon=epsilon, delta=delta, within=None, confidence=CONFIDENCE, draws=events_of, key=key
         )
         return diagnosed(
             planned,
@@ -210,6 +241,7 @@ class Database(Learning, Publishing):
             log=self.log,
         )
 
+    @granted
     def _desk(self) -> Desk:
         """What ``publish`` and ``explain_publish`` work with (hubbub.publishing)."""
         self._let_go_of_stale_facts()
@@ -224,6 +256,7 @@ class Database(Learning, Publishing):
             combinations=self._combinations,
         )
 
+    @granted
     def _classroom(self) -> Classroom:
         """What ``learn`` works with (hubbub.learning)."""
         self._let_go_of_stale_facts()
@@ -237,10 +270,12 @@ class Database(Learning, Publishing):
             log=self.log,
         )
 
+    @granted
     def table(self, name: str) -> Frame:
         """A table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``."""
         return Frame(asker=self, source=quoted(name), name=name)
 
+    @granted
     def plan(
         self,
         text: str,
@@ -277,10 +312,20 @@ class Database(Learning, Publishing):
         return asked, policy, whole_units_rounded_down(positive("epsilon", price)), slack
 
     def _facts(self, asked: Question, policy: Policy) -> tuple[Known, tuple[Wanted, ...]]:
-        """What the question lacks: what is known of it by now, and what is not."""
+        """What the question lacks: what whoever asks knows of it by now, and what not."""
         wanted = lacking(asked, policy)
-        known = recalled(wanted, self.policy, self.ledger)
-        return known, tuple(one for one in wanted if one not in known)
+        known = self._buyer().held(wanted)
+        return known, tuple(fact for fact in wanted if fact not in known)
+
+    def _buyer(self) -> Buyer:
+        """Whoever comes by facts for this principal (hubbub.buying)."""
+        return Buyer(
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            prepare=self._prepared,
+            log=self.log,
+        )
 
     def _planned(
         self,
@@ -290,30 +335,32 @@ class Database(Learning, Publishing):
         delta: Real | None,
         within: Real | None,
         confidence: Real,
-        buys: bool = False,
+        draws: Callable[[Plan], tuple[Event, ...]] | None = None,
+        key: str | None = None,
     ) -> tuple[Plan, Fraction]:
-        """The plan, and the price of all of it: what the question lacks is bought first, with a share of the price."""
+        """The plan, and the price of all of it.
+
+        With ``draws``, which says what will be paid for a plan, what the question lacks is bought first with a share of
+        the price. Without it nothing is paid.
+        """
         asked, policy, price, slack = self._read(
             text, epsilon=epsilon, delta=delta, within=within, confidence=confidence
         )
         known, unknown = self._facts(asked, policy)
         rest = price
-        if buys:
-            serve_again(known, self.policy, ledger=self.ledger, principal=self.principal)
-        if unknown and buys:
+        if unknown and draws is not None:
             each, rest = shares(unknown, price)
             any_of_them = known | any_facts(each)
             first = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
-            check_price(first, each, self.ledger)
-            known |= buy(
-                each,
-                self.policy,
-                rest=rest,
-                ledger=self.ledger,
+            then = Ask(
+                account=self.policy.account,
+                question=asked.text,
+                events=draws(first),
+                epsilon=None,
                 principal=self.principal,
-                prepare=self._prepared,
-                log=self.log,
+                key=key,
             )
+            known |= self._buyer().obtain(unknown, price=price, rest=rest, then=then)
             known = {one: known[one] for one in lacking(asked, policy)}  # the order in which they are recalled
         return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 
@@ -362,6 +409,7 @@ class Database(Learning, Publishing):
         shown = {held: int(drawn[held]) for held in first_keys(groups, drawn, most=most)}
         return restricted(counted, groups, shown, most=most), shown
 
+    @granted
     def counting(self, planned: Plan) -> Run:
         """What reads the data of a plan when it is called: exact numbers, for a Secret alone."""
         return self._prepared(planned.aggregate)
@@ -385,6 +433,7 @@ class Database(Learning, Publishing):
         with before_the_charge("A table of the publication could not be opened. Ask the owner."):
             return self._engine.combinations(aggregate, tables=self.policy.tables)
 
+    @granted
     def blocks(
         self, relation: Relation, columns: Sequence[tuple[str, Expression]], *, blocks: int
     ) -> Callable[[], list[Rows]]:
@@ -394,6 +443,7 @@ class Database(Learning, Publishing):
 
     # What is public: questions are read against this.
 
+    @granted
     def fanout(self, relation: Relation, keys: Sequence[Expression]) -> Fanout:
         """How many rows of a public relation can share one combination of keys."""
         with before_the_charge("A public table of the question could not be read. Ask the owner."):
@@ -403,6 +453,7 @@ class Database(Learning, Publishing):
                 look=lambda: self._engine.fanout(relation, keys, tables=self.policy.tables),
             )
 
+    @granted
     def values(self, table: str, column: str) -> tuple[Value, ...]:
         """The values in a public table's column, sorted."""
         declared = self.policy.tables[table].column(column)

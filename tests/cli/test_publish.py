@@ -50,8 +50,21 @@ def test_a_release_with_its_report(run: Run, clinic: Path) -> None:
     again = json.loads(run("publish", clinic, "--json").stdout)
     assert again["cells"] == found.cells.reshape(-1).tolist(), "asked again, it is free and the same"
     assert again["certificate"]["entry"] == 3
+    assert again["stored"] is not None
+    assert "served again" not in page
+    said = run("publish", clinic, "--report", clinic.parent / "again.html").stdout
+    assert " · served again, stored " in said
+    assert ", served again, stored " in (clinic.parent / "again.html").read_text()
     assert set(again["expected"]) == {"wavelet", "flat", "hierarchy"}
     assert run("budget", clinic.parent / "clinic.ledger", "--json").stdout.count('"charges": 1') >= 1
+
+
+def test_without_a_grant_not_even_the_price_is_told(run: Run, clinic: Path) -> None:
+    run("publish", clinic, "--dry-run")  # the owner opens the account
+    for arguments in ((), ("--dry-run",), ("--json",)):
+        done = run("publish", clinic, "--principal", "ann", *arguments)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("[no-grant] ")
 
 
 def test_dry_run(run: Run, clinic: Path) -> None:

@@ -84,8 +84,12 @@ def test_csv_guards_what_a_spreadsheet_would_run(run: Run, clinic: Path) -> None
 def test_the_same_question_is_paid_once(run: Run, clinic: Path) -> None:
     first = run("query", PEOPLE, "--epsilon", "0.5").stdout
     before = entries(clinic.parent / "clinic.ledger")
-    assert run("query", PEOPLE.lower(), "--epsilon", "0.5").stdout == first
-    assert entries(clinic.parent / "clinic.ledger") == before
+    table, said = run("query", PEOPLE.lower(), "--epsilon", "0.5").stdout.rstrip("\n").split(" · served again, stored ")
+    assert table == first.rstrip("\n")
+    assert said.endswith(" UTC")
+    assert json.loads(run("query", PEOPLE, "--epsilon", "0.5", "--json").stdout)["stored"].startswith(said[:10])
+    assert json.loads(run("query", BY_WARD, "--epsilon", "0.5", "--json").stdout)["stored"] is None
+    assert entries(clinic.parent / "clinic.ledger") == before + 2
 
 
 def test_a_key_belongs_to_one_question(run: Run, clinic: Path) -> None:
@@ -95,12 +99,30 @@ def test_a_key_belongs_to_one_question(run: Run, clinic: Path) -> None:
     assert done.stderr.startswith("[key-conflict] ")
 
 
-def test_whoever_has_no_grant_is_refused(run: Run, clinic: Path) -> None:
-    done = run("query", PEOPLE, "--epsilon", "0.5", "--principal", "ann")
-    assert done.exit_code == 2
-    assert done.stderr.startswith("[no-grant] ")
+@pytest.mark.parametrize("command", ["query", "explain", "diagnose"])
+def test_whoever_has_no_grant_is_refused(run: Run, clinic: Path, command: str) -> None:
+    asked = (command, BY_WARD, "--epsilon", "0.5", "--principal", "ann")
+    for opened in (False, True):
+        done = run(*asked)
+        assert done.exit_code == 2
+        assert done.stdout == ""
+        assert done.stderr == "[no-grant] 'ann' has no grant on account 'patients'. Ask its owner for one: " + (
+            "hubbub budget grant.\n"
+        )
+        if not opened:
+            run("explain", PEOPLE, "--epsilon", "0.5")  # the owner opens the account
     run("budget", "grant", "clinic.ledger", "patients", "ann")
-    assert run("query", PEOPLE, "--epsilon", "0.5", "--principal", "ann").exit_code == 0
+    assert run(*asked).exit_code == 0
+    run("budget", "revoke", "clinic.ledger", "patients", "ann")
+    assert run(*asked).stderr.startswith("[no-grant] ")
+
+
+def test_a_principal_is_shown_what_it_can_spend_itself(run: Run, clinic: Path) -> None:
+    run("query", PEOPLE, "--epsilon", "3")
+    run("budget", "grant", "clinic.ledger", "patients", "ann", "--epsilon", "2")
+    asked = ("explain", PEOPLE, "--epsilon", "0.5")
+    assert "price       ε = 0.5 of ε = 2 left; ε = 1.5 afterwards" in run(*asked, "--principal", "ann").stdout
+    assert "price       ε = 0.5 of ε = 7 left" in run(*asked).stdout
 
 
 def test_what_does_not_fit_is_refused_and_costs_nothing(run: Run, clinic: Path) -> None:

@@ -102,8 +102,8 @@ def test_one_person_who_leaves_moves_nobody_else(stays: Path, tmp_path: Path) ->
         path.parent.mkdir()
         path.write_text("\n".join(line for line in stays.read_text().splitlines() if line != left_out) + "\n")
         with opened(
-            path, unit="who", types={"who": "integer", "ward": "text"}, budget=Budget(epsilon=Fraction(10)), max_groups=1,
-            max_rows=1, keys={"ward": ["north", "south"]}, ledger=tmp_path / f"ledger{place}",
+            path, unit="who", types={"who": "integer", "ward": "text"}, budget=Budget(epsilon=Fraction(10)),
+            max_groups=1, max_rows=1, keys={"ward": ["north", "south"]}, ledger=tmp_path / f"ledger{place}",
         ) as db:  # fmt: skip
             found.append(counted(db, db.plan(question, epsilon=1))[0].tallies)
     assert found == [[(20,), (0,)], [(20,), (0,)]]
@@ -131,8 +131,8 @@ def test_keys_on_a_path_are_read_as_ids(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("stay\n7\n07\n8\n8.0\n")
     types = {"id": "integer", "who": "text"}
     with opened(
-        tmp_path / "stays.csv", unit="who", types=types, unique=["id"], budget=Budget(epsilon=Fraction(10)), max_groups=1,
-        max_rows=5, ledger=tmp_path / "ledger",
+        tmp_path / "stays.csv", unit="who", types=types, unique=["id"], budget=Budget(epsilon=Fraction(10)),
+        max_groups=1, max_rows=5, ledger=tmp_path / "ledger",
         tables={
             "notes": private(
                 tmp_path / "notes.csv", unit=through("stay", to="stays", key="id"), types={"stay": "integer"}

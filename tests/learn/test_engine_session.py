@@ -113,8 +113,10 @@ def test_another_process_gets_the_same_answer(tmp_path: Path) -> None:
         )
     kept = {name for name in vars(first) if name.endswith("_")}
     assert {"theta_", "var_", "classes_", "calibration_", "claim_"} <= kept
-    for name in kept:
+    for name in kept - {"stored_"}:
         assert written(getattr(first, name)) == written(getattr(again, name)), name
+    assert first.stored_ is None
+    assert again.stored_ is not None, "it says that it was served again, and of when it is"
 
 
 @pytest.mark.parametrize(("budget", "most"), [(PURE, 10), (SLACK, 10)])
@@ -158,8 +160,8 @@ def test_failures_of_the_engine_are_counted(db: hb.Database, monkeypatch: pytest
         raise EngineError
 
     monkeypatch.setattr(db._engine, "_ask", fail)
-    analyst = hb.Database(db.policy, ledger=db.ledger, engine=db._engine, principal="ana")
     db.ledger.grant("people", "ana", limit=hb.Budget(epsilon=Fraction(8)))
+    analyst = hb.Database(db.policy, ledger=db.ledger, engine=db._engine, principal="ana")
     for clusters in (2, 3, 4):
         with pytest.raises(EngineError):
             analyst.table("rows").learn(KMeans(clusters), columns=["a"], epsilon=1)

@@ -14,7 +14,7 @@ from scipy import special
 
 from hubbub import blocks, buying, diagnosed, first, meter, noise, session
 from hubbub.errors import BudgetExceeded, ParameterError
-from hubbub.ledger import Ledger, rules
+from hubbub.ledger import Ledger, serving
 from hubbub.mechanisms import Geometric, reals
 from hubbub.mechanisms.integers import on_grid
 from hubbub.meter import Meter, Reply
@@ -230,13 +230,13 @@ def _nan_refused(value: Any, grid: Fraction) -> Any:
     return on_grid(value, grid)
 
 
-_by_key = rules._by_key
+_by_key = serving._by_key
 
 
-def _any_principal(tx: Any, ask: Any) -> Any:
+def _any_principal(session: Any, ask: Any) -> Any:
     """Keys are looked up without their principal."""
-    found = tx.session.rows("SELECT principal FROM keys WHERE key = ?", ask.key)
-    return _by_key(tx, replace(ask, principal=found[0][0]) if found else ask)
+    found = session.rows("SELECT principal FROM keys WHERE key = ?", ask.key)
+    return _by_key(session, replace(ask, principal=found[0][0]) if found else ask)
 
 
 def _given_back(self: Ledger, ticket: Any) -> None:
@@ -279,12 +279,12 @@ GATE: dict[str, Fault] = {
     "facts of an older version": at(Ledger, "recall", _any_version),
     "NaN is an error": at(reals, "on_grid", _nan_refused),
     "one payment for any number of draws": at(Prepaid, "pay", lambda self, *_, **__: Payment(self._ticket.entry)),
-    "keys of anybody": at(rules, "_by_key", _any_principal),
+    "keys of anybody": at(serving, "_by_key", _any_principal),
     "failures are not counted": at(Ledger, "fail", _given_back),
     "check, then write": at(InMemory, "pay", _unlocked),
     "a free look": at(session.Database, "explain", _looking),
     "buying is free": at(buying, "answered", _free),
-    "a second draw for another principal": at(rules, "_asked_before", lambda tx, ask, project: None),
+    "a second draw for another principal": at(serving, "_asked_before", lambda view, ask, project: None),
 }
 
 # Noise

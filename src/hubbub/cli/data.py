@@ -156,7 +156,7 @@ class Data:
             budget=self._budget(),
             max_rows=self.alone.max_rows,
             account=self._account,
-            version=self.alone.version or "1",
+            version=self.alone.version,
             **facts,
             **groups,
             **common,

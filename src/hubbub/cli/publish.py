@@ -108,6 +108,7 @@ def as_dict(
         "expected": {name: _error(one) for name, one in compared.items()},
         "seconds": seconds,
         "outputs": {name: str(path) for name, path in outputs.items()},
+        "stored": None if published.stored is None else published.stored.isoformat(),
         "certificate": json.loads(published.certificate()),
     }
 

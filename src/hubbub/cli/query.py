@@ -104,6 +104,7 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
         "confidence": answer.confidence,
         "price": {name: certificate[name] for name in ("epsilon", "delta", "loss_units", "failure_units")},
         "entry": answer.entry,
+        "stored": None if answer.stored is None else answer.stored.isoformat(),
         "account": certificate["account"],
         "certificate": certificate,
     }

@@ -12,24 +12,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hubbub.errors import LedgerReadOnly, LedgerRolledBack
 from hubbub.ledger import owning, rules
-from hubbub.ledger.book import Transaction, entry_from, entry_of
-from hubbub.ledger.entry import Entry, moment_of
-from hubbub.ledger.failures import all_failures
-from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
+from hubbub.ledger.book import Transaction
+from hubbub.ledger.looking import Looking
 from hubbub.ledger.marks import Marks
 from hubbub.ledger.opening import hash_at, opened, store_at
 from hubbub.ledger.store import Session, Store
-from hubbub.ledger.terms import Ask, Charged, Fact, Failures, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.terms import Ask, Charged, Renewal, Statement, Ticket
 from hubbub.ledger.writer import Writer
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Spent
 
 if TYPE_CHECKING:
     from hubbub.ledger.verify import Progress, Verified
 
 T = TypeVar("T")
-
-_PAGE = 1000
 
 
 def wall_clock() -> int:
@@ -37,7 +32,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-class Ledger:
+class Ledger(Looking):
     """Budgets that survive crashes, races and clever people. Safe to share between threads, and across a fork.
 
     ``location`` is a path (SQLite) or a ``postgresql://`` URL; ``marks`` says where high-water marks are kept. With
@@ -181,87 +176,13 @@ class Ledger:
         return self._write(lambda tx: rules.fail(tx, paid.entry, settled=settled))
 
     def check_allowance(self, paid: Charged) -> None:
-        """Raise Frozen where failures have used up the allowance of whoever paid for this charge."""
+        """Raise Frozen or GrantError where whoever paid for this charge is to hear nothing more."""
         with self._looking() as session:
-            rules.check_allowance(session, paid.entry)
+            rules.check_allowance(session, paid.entry, now=self._now(session))
 
     def remember(self, account: str, name: str, value: Any, *, paid: int, version: str = "1") -> None:
         """Keep a fact about the data that was bought with a charge."""
         self._write(lambda tx: rules.remember(tx, account, name, value, version=version, paid=paid))
-
-    def recall(self, account: str, name: str, *, version: str = "1") -> Fact | None:
-        """A fact that was bought before."""
-        with self._looking() as session:
-            rows = session.rows(
-                "SELECT entry FROM facts WHERE account = ? AND version = ? AND name = ?", account, version, name
-            )
-            if not rows:
-                return None
-            entry = entry_of(session, rows[0][0])
-        content = entry.content
-        return Fact(
-            account=account,
-            version=version,
-            name=name,
-            value=content["value"],
-            entry=entry.seq,
-            paid=content["paid"],
-        )
-
-    # What anyone may look at who can read the ledger.
-
-    def statement(self, account: str, kind: str = ACCOUNT, name: str = "") -> Statement:
-        """Where an account, or a project or principal under it, stands."""
-        with self._looking() as session:
-            own = rules.account_of(session, account)
-            holder = own if kind == ACCOUNT else holder_of(session, account, kind, name)
-        if holder is None:
-            raise rules.no_such_holder(account, kind, name)
-        return self._stated(holder)
-
-    def statements(self) -> list[Statement]:
-        """Where everyone stands, accounts first."""
-        with self._looking() as session:
-            holders = holders_of(session)
-        return [self._stated(holder) for holder in holders]
-
-    def grants(self) -> list[Grant]:
-        """Who may spend from what."""
-        with self._looking() as session:
-            rows = session.rows(
-                "SELECT account, principal, project, expires, revoked, entry FROM grants ORDER BY account, principal"
-            )
-        return [
-            Grant(
-                account=account,
-                principal=principal,
-                project=project,
-                expires=None if expires is None else moment_of(expires),
-                revoked=bool(revoked),
-                entry=entry,
-            )
-            for account, principal, project, expires, revoked, entry in rows
-        ]
-
-    def failures(self) -> list[Failures]:
-        """Whom the engine has failed after a charge, and how often since the owner last looked."""
-        with self._looking() as session:
-            return all_failures(session)
-
-    def entries(self, *, first: int = 1, last: int | None = None) -> Iterator[Entry]:
-        """The entries as they are stored, in order and unchecked; ``verify`` checks them."""
-        while last is None or first <= last:
-            upto = first + _PAGE - 1 if last is None else min(last, first + _PAGE - 1)
-            with self._looking() as session:
-                rows = session.rows(
-                    "SELECT seq, time, kind, body, hash FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq",
-                    first,
-                    upto,
-                )
-            if not rows:
-                return
-            yield from map(entry_from, rows)
-            first = upto + 1
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verified":
         """Check every entry, every cap and every balance; LedgerCorrupt names the first entry that is bad."""
@@ -269,23 +190,6 @@ class Ledger:
 
         self._after_fork()
         return verify(self, progress=progress)
-
-    def _stated(self, holder: Holder) -> Statement:
-        period = holder.period_at(self._clock())
-        spent = holder.spent if period == holder.period else Spent()
-        return Statement(
-            account=holder.account,
-            kind=holder.kind,
-            name=holder.name,
-            budget=holder.budget,
-            renewal=holder.renewal,
-            opened=moment_of(holder.opened),
-            since=moment_of(holder.since(period)),
-            period=period,
-            spent=spent,
-            left=holder.filter.remaining(spent),
-            odometer=holder.filter.odometer(spent),
-        )
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
         self._after_fork()

@@ -21,55 +21,69 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.errors import (
-    Frozen,
-    GrantError,
-    GrantExpired,
-    HubbubError,
-    KeyConflict,
-    LedgerCorrupt,
-    UnknownAccount,
-)
+from hubbub.errors import HubbubError, UnknownAccount
 from hubbub.ledger.book import Transaction, damaged, entry_of
-from hubbub.ledger.effects import CHARGE, asked_units, charge_from, charge_of
-from hubbub.ledger.entry import day_of, moment_of, ratio
-from hubbub.ledger.failures import failures_of
-from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, holder_of, present, sealed
+from hubbub.ledger.caps import View
+from hubbub.ledger.effects import charge_of
+from hubbub.ledger.entry import Entry
+from hubbub.ledger.holder import Holder
+from hubbub.ledger.permission import permitted, refuse_frozen
+from hubbub.ledger.serving import Decision, decide
 from hubbub.ledger.store import Session
-from hubbub.ledger.terms import ALLOWANCE, OWNER, Ask, Ticket, named
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
-
-_FREE = Charge(loss=0)
+from hubbub.ledger.terms import Ask, Ticket, named
+from hubbub.privacy.filter import Charge
 
 
 def reserve(tx: Transaction, ask: Ask) -> Ticket:
     """Find what was paid before, or pay now; raises before anything is written."""
-    account = account_of(tx.session, ask.account)
-    project = _permitted(tx, ask)
-    _refuse_frozen(tx.session, ask.account, ask.principal)
-    ticket = _by_key(tx, ask)
-    if ticket is not None:
-        return ticket
-    ticket = _asked_before(tx, ask, project)
-    if ticket is not None:
-        if ask.key is not None:
-            used = {"charge": ticket.entry, "key": ask.key, "principal": ask.principal, "request": ask.request}
-            tx.append("serve", used)
-        return ticket
-    holders = [account, *_limits(tx, ask, project)]
-    parts = [account.filter.charge_of(event) for event in ask.events]
-    charge = Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
-    renewals = _check_caps(tx, holders, charge)
-    _renew(tx, renewals)
+    view = View(session=tx.session, now=tx.now)
+    made = decide(view, ask)
+    view.check([(holder, made.cost) for holder in made.holders], principal=ask.principal)
+    _renew(tx, made.holders)
+    if made.charge is None:
+        return _charged(tx, ask, made)
+    if made.holders:
+        _share(tx, ask, made.charge, made)
+    if ask.key is not None and not made.by_key:
+        used = {"charge": made.charge, "key": ask.key, "principal": ask.principal, "request": ask.request}
+        tx.append("serve", used)
+    paid = entry_of(tx.session, made.charge).content
+    stored = None if made.answer is None else answer_of(tx.session, made.charge, made.answer)
+    return Ticket(
+        entry=made.charge,
+        account=ask.account,
+        paid=Charge(loss=paid["loss"], failure=paid["failure"]),
+        cost=Charge(loss=0),
+        answer=None if stored is None else str(stored.content["answer"]),
+        stored=None if stored is None else stored.moment,
+    )
+
+
+def _charged(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
     paid = {
-        "failure": charge.failure,
-        "holders": [[holder.kind, holder.name] for holder in holders],
+        "failure": made.cost.failure,
+        "holders": [[holder.kind, holder.name] for holder in made.holders],
         "key": ask.key or uuid.uuid4().hex,
-        "loss": charge.loss,
-        "project": project,
+        "loss": made.cost.loss,
+        "project": made.project,
     }
     entry = tx.append("charge", ask.body | paid)
-    return Ticket(entry=entry.seq, account=ask.account, paid=charge, cost=charge, answer=None)
+    return Ticket(entry=entry.seq, account=ask.account, paid=made.cost, cost=made.cost, answer=None)
+
+
+def _share(tx: Transaction, ask: Ask, charge: int, made: Decision) -> None:
+    tx.append(
+        "share",
+        {
+            "account": ask.account,
+            "charge": charge,
+            "failure": made.cost.failure,
+            "holders": [[holder.kind, holder.name] for holder in made.holders],
+            "loss": made.cost.loss,
+            "principal": ask.principal,
+            "project": made.project,
+        },
+    )
 
 
 def settle(tx: Transaction, charge: int, answer: str) -> str:
@@ -96,9 +110,10 @@ def fail(tx: Transaction, charge: int, *, settled: bool = False) -> str | None:
     return None
 
 
-def check_allowance(session: Session, charge: int) -> None:
-    """Raise Frozen where the principal of a charge has used up its allowance of failures."""
-    _under_way(session, charge)
+def check_allowance(session: Session, charge: int, *, now: int) -> None:
+    """Raise Frozen or GrantError where whoever paid is to hear nothing more: failed too often, or without a grant."""
+    account, principal, _ = _under_way(session, charge)
+    permitted(session, account, principal, now=now)
 
 
 def _under_way(session: Session, charge: int) -> tuple[str, str, str | None]:
@@ -107,24 +122,10 @@ def _under_way(session: Session, charge: int) -> tuple[str, str, str | None]:
     if found is None:
         raise HubbubError(f"Entry {charge} is not a charge, so it cannot have an answer.")
     account, principal, answer = found[1], found[2], found[6]
-    _refuse_frozen(session, account, principal, charge)
-    return account, principal, None if answer is None else answer_of(session, charge, answer)
-
-
-def _refuse_frozen(session: Session, account: str, principal: str, charge: int | None = None) -> None:
-    if principal == OWNER:
-        return
-    failures = failures_of(session, account, principal)
-    if failures.frozen:
-        stands = "" if charge is None else f" The charge (entry {charge}) stands: ask again afterwards."
-        raise Frozen(
-            f"{principal!r} is frozen on account {account!r}: the engine failed {failures.many} times after a charge, "
-            f"and {ALLOWANCE} is all that is allowed. Ask its owner to look, and then: hubbub budget thaw.{stands}",
-            account=account,
-            principal=principal,
-            failures=failures.many,
-            entry=charge,
-        )
+    refuse_frozen(session, account, principal, charge)
+    if answer is None:
+        return account, principal, None
+    return account, principal, str(answer_of(session, charge, answer).content["answer"])
 
 
 def remember(tx: Transaction, account: str, name: str, value: Any, *, version: str, paid: int) -> None:
@@ -136,180 +137,25 @@ def remember(tx: Transaction, account: str, name: str, value: Any, *, version: s
     tx.append("fact", fact)
 
 
-def account_of(session: Session, name: str) -> Holder:
-    """The account's own balance, or UnknownAccount."""
-    holder = holder_of(session, name, ACCOUNT, "")
-    if holder is None:
-        raise UnknownAccount(
-            f"There is no account {name!r} in this ledger. Open it, or see what there is with: hubbub budget.",
-            account=name,
-        )
-    return holder
-
-
 def no_such_holder(account: str, kind: str, name: str) -> UnknownAccount:
     """The error for a project or principal that holds no budget."""
     return UnknownAccount(f"There is no {kind} {name!r} under account {account!r}.", account=account, name=name)
 
 
-def answer_of(session: Session, charge: int, seq: int) -> str:
-    """A stored answer, checked against the chain and against the charge it belongs to."""
+def answer_of(session: Session, charge: int, seq: int) -> Entry:
+    """The entry of a stored answer, checked against the chain and against the charge it belongs to."""
     entry = entry_of(session, seq)
     if entry.kind != "answer" or entry.content["charge"] != charge:
         raise damaged(charge, f"entry {seq} is not its answer")
-    return str(entry.content["answer"])
+    return entry
 
 
-def _permitted(tx: Transaction, ask: Ask) -> str | None:
-    """The project under which the principal may spend now."""
-    if ask.principal == OWNER:
-        return None
-    who = f"{ask.principal!r} has no grant on account {ask.account!r}"
-    operands = {"account": ask.account, "principal": ask.principal}
-    rows = tx.session.rows(
-        "SELECT account, principal, project, expires, revoked, entry, seal FROM grants "
-        "WHERE account = ? AND principal = ?",
-        *(ask.account, ask.principal),
-    )
-    if not rows:
-        raise GrantError(f"{who}. Ask its owner for one: hubbub budget grant.", **operands)
-    *fields, seal = rows[0]
-    if sealed(fields) != seal:
-        raise LedgerCorrupt(f"The grant of {ask.principal!r} is not what was written. Restore the newest backup.")
-    project: str | None
-    project, expires, revoked = fields[2:5]
-    if revoked:
-        raise GrantError(f"{who} any more: it was revoked. Ask its owner for a new one.", **operands)
-    if expires is not None and tx.now >= expires:
-        until = f"{moment_of(expires):%Y-%m-%d %H:%M} UTC"
-        raise GrantExpired(
-            f"The grant of {ask.principal!r} on account {ask.account!r} was good until {until}. "
-            "Ask its owner for a new one.",
-            **operands,
-        )
-    return project
-
-
-def _by_key(tx: Transaction, ask: Ask) -> Ticket | None:
-    """The charge that serves this principal's request under the same key."""
-    if ask.key is None:
-        return None
-    rows = tx.session.rows("SELECT request, charge FROM keys WHERE principal = ? AND key = ?", ask.principal, ask.key)
-    if not rows:
-        return None
-    request, seq = rows[0]
-    if request != ask.request:
-        raise KeyConflict(
-            f"The key {ask.key!r} was used for another question (entry {seq}). Take a new key for a new question.",
-            key=ask.key,
-            entry=seq,
-        )
-    found = charge_of(tx.session, seq)
-    if found is None or (found[1], found[3]) != (ask.account, ask.digest):
-        raise LedgerCorrupt(f"The key {ask.key!r} leads to another question. Restore the newest backup.")
-    answer = found[6]
-    made = entry_of(tx.session, seq).content
-    if answer is None and made["events"] != ask.body["events"]:
-        raise KeyConflict(
-            f"The key {ask.key!r} paid for another way of answering (entry {seq}), and no answer was stored. "
-            "Ask with a new key.",
-            key=ask.key,
-            entry=seq,
-        )
-    return _found(tx, seq, made, answer)
-
-
-def _asked_before(tx: Transaction, ask: Ask, project: str | None) -> Ticket | None:
-    """An answer to this question that is good enough, or this principal's own charge that has none yet."""
-    if ask.epsilon is None:
-        return None
-    asked = asked_units(ratio(ask.epsilon), LOSS_UNIT), asked_units(ratio(ask.delta), DELTA_UNIT)
-    found = tx.session.rows(
-        f"SELECT {CHARGE} FROM charges "
-        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
-        *(ask.account, ask.digest, *asked),
-    )
-    rows = [charge_from(row) for row in found]
-    answered = [(seq, answer) for seq, *_, answer, _ in rows if answer is not None]
-    free = {seq for seq, *_, public in rows if public} | (_held(tx, ask) if answered else set())
-    for seq, answer in answered:
-        if seq in free or ask.principal == OWNER:
-            return _found(tx, seq, entry_of(tx.session, seq).content, answer)
-    if answered:
-        return _shared(tx, ask, project, *answered[0])
-    for seq, _, principal, _, *then, _, _ in rows:
-        if principal == ask.principal and tuple(then) == asked:
-            made = entry_of(tx.session, seq).content
-            if made["events"] == ask.body["events"]:
-                return _found(tx, seq, made, None)
-    return None
-
-
-def _held(tx: Transaction, ask: Ask) -> set[int]:
-    """The answers to this question that the principal has been given before."""
-    rows = tx.session.rows(
-        "SELECT charge FROM holdings JOIN charges ON charge = seq "
-        "WHERE account = ? AND question = ? AND holdings.principal = ?",
-        *(ask.account, ask.digest, ask.principal),
-    )
-    return {row[0] for row in rows}
-
-
-def _shared(tx: Transaction, ask: Ask, project: str | None, seq: int, answer: int) -> Ticket:
-    """Another principal's answer: free on the account, charged once to the limits of who has not seen it yet."""
-    made = entry_of(tx.session, seq).content
-    charge = Charge(loss=made["loss"], failure=made["failure"])
-    seen = project is not None and tx.session.rows(
-        "SELECT 1 FROM holdings WHERE charge = ? AND project = ?", seq, project
-    )
-    holders = _limits(tx, ask, None if seen else project)
-    _renew(tx, _check_caps(tx, holders, charge))
-    tx.append(
-        "share",
-        {
-            "account": ask.account,
-            "charge": seq,
-            "failure": charge.failure,
-            "holders": [[holder.kind, holder.name] for holder in holders],
-            "loss": charge.loss,
-            "principal": ask.principal,
-            "project": project,
-        },
-    )
-    return _found(tx, seq, made, answer)
-
-
-def _found(tx: Transaction, seq: int, made: dict[str, Any], answer: int | None) -> Ticket:
-    text = None if answer is None else answer_of(tx.session, seq, answer)
-    paid = Charge(loss=made["loss"], failure=made["failure"])
-    return Ticket(entry=seq, account=made["account"], paid=paid, cost=_FREE, answer=text)
-
-
-def _limits(tx: Transaction, ask: Ask, project: str | None) -> list[Holder]:
-    """Whose limits, beside the account's, a request counts against."""
-    own = [] if ask.principal == OWNER else [(PRINCIPAL, ask.principal)]
-    under = [] if project is None else [(PROJECT, project)]
-    return [present(tx.session, ask.account, kind, name) for kind, name in under + own]
-
-
-def _check_caps(tx: Transaction, holders: Sequence[Holder], charge: Charge) -> list[tuple[Holder, int]]:
-    """Every cap, or BudgetExceeded; gives back which holders have come into a new period."""
-    renewals = []
+def _renew(tx: Transaction, holders: Sequence[Holder]) -> None:
+    """Write down which of those who pay have come into a new period."""
     for holder in holders:
         period = holder.period_at(tx.now)
-        fresh = period > holder.period
-        if fresh:
-            renewals.append((holder, period))
-        spent = Spent() if fresh else holder.spent
-        if not holder.filter.fits(spent, charge):
-            since = day_of(holder.since(period))
-            holder.filter.spend(spent, charge, whose=holder.title, since=since)  # raises, and says why
-    return renewals
-
-
-def _renew(tx: Transaction, renewals: Sequence[tuple[Holder, int]]) -> None:
-    for holder, period in renewals:
-        tx.append(
-            "renewal",
-            {"account": holder.account, "holder": holder.kind, "name": holder.name, "period": period},
-        )
+        if period > holder.period:
+            tx.append(
+                "renewal",
+                {"account": holder.account, "holder": holder.kind, "name": holder.name, "period": period},
+            )

@@ -71,6 +71,8 @@ class Ask:
     """The owner's name for the state of the data: never a hash of its content."""
     key: str | None = None
     """An idempotency key, scoped to the principal."""
+    beside: tuple[Event, ...] = ()
+    """What the principal will ask for next: another's answer is shared only where its limits can pay for these too."""
     digest: str = field(init=False)
     """What makes it the same question: its text, the policy and the version of the data."""
     request: str = field(init=False)
@@ -88,6 +90,7 @@ class Ask:
         if not events or not all(isinstance(event, Event) for event in events):
             raise ParameterError("events", "one or more Events", self.events)
         object.__setattr__(self, "events", events)
+        object.__setattr__(self, "beside", tuple(self.beside))
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", between("delta", self.delta, 0, 1, high_open=True))
@@ -133,6 +136,8 @@ class Ticket:
     """What this request added to the account: nothing when an earlier charge or answer was found."""
     answer: str | None
     """The stored answer, if there is one; otherwise draw, then settle."""
+    stored: datetime | None = None
+    """When that answer was stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,17 @@
 """The hash that stands for a policy in the canonical form of a question.
 
-Two policies share it if every question is read and bounded alike under both: the tables, whose rows they are (paths to
-the unit included), their columns in order, with kinds, bounds, steps and keys, what was enforced, and the limits on
-what a unit may add. Not part of it are
+Two policies share it if every question is read and bounded alike under both, and read from the same places: the
+tables, where their rows come from, whose they are (paths to the unit included), their columns in order, with kinds,
+bounds, steps and keys, what was enforced, and the limits on what a unit may add.
 
-- sources: a file that is moved or split holds the same rows. What the rows are is said by the version, which stands
-  beside the fingerprint in every question;
+A file is named by its absolute path and format, a table of a database by its name beside them: never by its content,
+of which a hash would be an oracle (SOUNDNESS 13). The owner says by the version, which stands beside the fingerprint in
+every question, when the rows at that place are others. A frame has no place. Its owner may name a version, and then
+the version alone says which rows it holds; otherwise every opening of it is a source of its own, with a random name, so
+that no answer about one frame is ever served for another.
+
+Not part of it are
+
 - account and budget: they say who pays and how much there is, and stand beside it too;
 - time, memory, threads and the number of groups: they decide whether a question is answered, not what its answer means;
 - columns that cannot be used: no question that was answered has looked at them.
@@ -21,10 +27,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hubbub.policy.tables import Column, Policy, Table, Value
+    from hubbub.policy.tables import Column, Policy, Source, Table, Value
 
-FORMAT = 1
-"""Of the JSON below; a new number where its meaning changes."""
+FORMAT = 2
+"""Of the JSON below; a new number where its meaning changes. Format 1 left sources out."""
 UNIT_ROWS = 1000
 """The limit on a unit's rows that is not written down: there was a time before it, with fingerprints of its own."""
 
@@ -56,10 +62,20 @@ def canonical(policy: "Policy") -> str:
 def _table(table: "Table") -> dict[str, Any]:
     return {
         "name": table.name,
+        "source": _source(table.source),
         "unit": table.unit,
         "unique": table.unique,
         **({"path": [[step.column, step.table, step.key] for step in table.path]} if table.path else {}),
         "columns": [_column(column) for column in table.columns],
+    }
+
+
+def _source(source: "Source") -> dict[str, Any]:
+    return {
+        "format": source.format,
+        "paths": list(source.paths),
+        **({} if source.table is None else {"table": source.table}),
+        **({} if source.opening is None else {"opening": source.opening}),
     }
 
 

@@ -87,6 +87,8 @@ class Source:
     table: str | None = None
     """The table in a DuckDB file."""
     frame: Any = field(default=None, compare=False, repr=False)
+    opening: str | None = None
+    """A random name for one opening of a frame whose version nobody has named: no other opening shares its answers."""
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -103,6 +105,8 @@ class Source:
             raise ParameterError("paths", "one DuckDB file", self.paths)
         if self.frame is not None and self.format != "frame":
             raise ParameterError("format", '"frame" for a frame', self.format)
+        if self.opening is not None and self.format != "frame":
+            raise ParameterError("opening", "left out for files, which have paths", self.opening)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +292,7 @@ class Policy:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything declared, sources left out: two policies that read questions alike share it."""
+        """A hash of everything declared and of where rows are read: policies that give the same answers share it."""
         return fingerprint(self)
 
 

@@ -18,6 +18,7 @@ Privacy:
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -86,10 +87,10 @@ class PureFilter:
         """Whether the charge may still be spent."""
         return charge.failure == 0 and spent.loss + charge.loss <= self.loss_cap
 
-    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account", since: str = "") -> Spent:
-        """The account after the charge, or BudgetExceeded, which says whose budget it was and since when."""
+    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account") -> Spent:
+        """The account after the charge, or BudgetExceeded, which says whose budget it was."""
         if not self.fits(spent, charge):
-            raise _refusal("ε", charge, self, spent, whose=whose, since=since)
+            raise refusal(self, charge, left=self.remaining(spent), whose=whose, history=history_of(spent))
         return _after(spent, charge)
 
     def remaining(self, spent: Spent) -> Charge:
@@ -136,10 +137,10 @@ class ZcdpFilter:
             return False
         return spent.loss + charge.loss <= self.loss_cap
 
-    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account", since: str = "") -> Spent:
-        """The account after the charge, or BudgetExceeded, which says whose budget it was and since when."""
+    def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account") -> Spent:
+        """The account after the charge, or BudgetExceeded, which says whose budget it was."""
         if not self.fits(spent, charge):
-            raise _refusal("ρ", charge, self, spent, whose=whose, since=since)
+            raise refusal(self, charge, left=self.remaining(spent), whose=whose, history=history_of(spent))
         return _after(spent, charge)
 
     def remaining(self, spent: Spent) -> Charge:
@@ -165,6 +166,12 @@ def filter_for(*, epsilon: Real, delta: Real = 0, neighbors: Neighbors = Neighbo
     if slack == 0:
         return PureFilter(epsilon=total, neighbors=neighbors)
     return ZcdpFilter(epsilon=total, delta=slack, neighbors=neighbors)
+
+
+def price_of(terms: Filter, events: Sequence[Event]) -> Charge:
+    """What events cost together, each rounded up by itself, so that a prepaid gate can pay them one by one."""
+    parts = [terms.charge_of(event) for event in events]
+    return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
 
 
 def whole_units_rounded_down(epsilon: Real) -> Fraction:
@@ -213,23 +220,28 @@ def _after(spent: Spent, charge: Charge) -> Spent:
     return Spent(loss=spent.loss + charge.loss, failure=spent.failure + charge.failure, charges=spent.charges + 1)
 
 
-def _refusal(symbol: str, charge: Charge, terms: Filter, spent: Spent, *, whose: str, since: str) -> BudgetExceeded:
-    left, budget = terms.remaining(spent), terms.budget
+def refusal(terms: Filter, charge: Charge, *, left: Charge, whose: str, history: str = "") -> BudgetExceeded:
+    """Make the error for a charge that does not fit; ``history`` is for those whose own charges it is about."""
+    symbol = "ε" if isinstance(terms, PureFilter) else "ρ"
     digits = next((d for d in range(6, 17) if not _close(charge, left, d)), 17)
 
     def parts(amount: Charge) -> str:
         beside = f", δ₀ = {number(amount.failure * DELTA_UNIT)}" if charge.failure else ""
         return f"{symbol} = {number(amount.loss * LOSS_UNIT, digits=digits)}{beside}"
 
-    count = "1 charge" if spent.charges == 1 else f"{spent.charges} charges"
     return BudgetExceeded(
-        f"This costs {parts(charge)}; {whose} has {parts(left)} left of its budget {budget} "
-        f"({count}{f' since {since}' if since else ''}). Ask for less, or request a grant.",
+        f"This costs {parts(charge)}; {whose} has {parts(left)} left of its budget {terms.budget}{history}. "
+        "Ask for less, or request a grant.",
         charge=charge,
         left=left,
-        budget=budget,
-        since=since,
+        budget=terms.budget,
     )
+
+
+def history_of(spent: Spent, *, since: str = "") -> str:
+    """Say how often something was charged, and since when."""
+    count = "1 charge" if spent.charges == 1 else f"{spent.charges} charges"
+    return f" ({count}{f' since {since}' if since else ''})"
 
 
 def _close(charge: Charge, left: Charge, digits: int) -> bool:

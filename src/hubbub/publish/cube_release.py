@@ -1,7 +1,8 @@
 """A published data cube: marginals by the names of their columns, however many cells there would be in all."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -63,6 +64,8 @@ class CubeRelease:
     entry: int
     receipt: Receipt | None = None
     """None where no ledger was involved."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
     steps: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -78,6 +81,7 @@ class CubeRelease:
             account=published.account,
             entry=published.entry,
             receipt=published.receipt,
+            stored=published.stored,
         )
 
     @property
@@ -91,6 +95,7 @@ class CubeRelease:
             account=self.account,
             entry=self.entry,
             receipt=self.receipt,
+            stored=self.stored,
         )
 
     @property

@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -117,6 +118,8 @@ class MarginalRelease:
     known_total: bool = False
     receipt: Receipt | None = None
     """None where no ledger was involved."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     @classmethod
     def of(cls, published: Published) -> "MarginalRelease":
@@ -131,6 +134,7 @@ class MarginalRelease:
             account=published.account,
             entry=published.entry,
             receipt=published.receipt,
+            stored=published.stored,
         )
 
     @property
@@ -144,6 +148,7 @@ class MarginalRelease:
             account=self.account,
             entry=self.entry,
             receipt=self.receipt,
+            stored=self.stored,
         )
 
     @property

@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.errors import AccountingError, HubbubError, LedgerCorrupt, NotAllowed, ParameterError
-from hubbub.ledger import Ledger
 from hubbub.ledger.entry import canonical
 from hubbub.parameters import Real, whole
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import Charge, Filter
+from hubbub.privacy.event import Event
+from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish import saved, stored, tags
 from hubbub.publish.contribution import Contribution
@@ -122,27 +122,14 @@ def payable(strategy: Strategy, domain: Domain, terms: Terms, account: Filter) -
     return tags.pinned(strategy, prepared), prepared
 
 
+def events_of(made: Offer) -> tuple[Event, ...]:
+    """What would be drawn."""
+    return tuple(measurement.mechanism.event for measurement in made.prepared.measurements)
+
+
 def cost_of(prepared: Prepared, account: Filter) -> Charge:
     """What an account is charged for all measurements."""
-    parts = [account.charge_of(one.mechanism.event) for one in prepared.measurements]
-    return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
-
-
-def with_limits(cost: Charge, unknown: Mapping[Look, Fraction], policy: Policy) -> Charge:
-    """With what is bought first."""
-    terms, neighbors = policy.budget.filter, policy.budget.neighbors
-    parts = [terms.charge_of(one.mechanism(share, neighbors).event) for one, share in unknown.items()]
-    return Charge(
-        loss=cost.loss + sum(part.loss for part in parts), failure=cost.failure + sum(part.failure for part in parts)
-    )
-
-
-def check_price(made: Offer, unknown: Mapping[Look, Fraction], policy: Policy, ledger: Ledger) -> None:
-    """BudgetExceeded, before anything is paid, where limits and cells together would not fit into the account."""
-    stands = ledger.statement(policy.account)
-    terms = stands.budget.filter
-    whole_cost = with_limits(cost_of(made.prepared, policy.budget.filter), unknown, policy)
-    terms.spend(stands.spent, whole_cost, whose=f"account {policy.account!r}")
+    return price_of(account, [measurement.mechanism.event for measurement in prepared.measurements])
 
 
 def limited(policy: Policy, wish: Wish) -> Policy:

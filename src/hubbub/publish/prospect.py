@@ -33,14 +33,15 @@ class Prospect:
     """What the account counts in: ε or ρ."""
     cost: Charge
     left: Charge
+    """The largest charge that whoever asks can still pay."""
     bought: Sequence[tuple[str, Any]] = ()
-    """Limits that were bought before, with their values."""
+    """Limits that whoever asks has bought, or been given, before, with their values."""
     to_buy: Sequence[tuple[str, float]] = ()
     """Limits that would be bought first, each with its ε: what is said of errors is then for a limit of 1."""
 
     @property
     def fits(self) -> bool:
-        """Whether the account has as much left."""
+        """Whether as much is left."""
         return self.cost.loss <= self.left.loss and self.cost.failure <= self.left.failure
 
     @cached_property

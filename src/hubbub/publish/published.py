@@ -6,6 +6,7 @@ Everything here is public, and free to use again.
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -79,6 +80,8 @@ class Published(Mapped, Outlined):
     """The cells after those steps; None where there were none."""
     receipt: Receipt | None = None
     """None where no ledger was involved."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     plotter: ClassVar[Callable[..., Any] | None] = None
     """Set by ``hubbub.report`` when it is imported."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.query.shown import clean
+from hubbub.release import served_again
 
 if TYPE_CHECKING:
     from hubbub.publish.published import Published
@@ -55,5 +56,5 @@ def _footer(published: "Published", most: int) -> list[str]:
         *([f"… {more:,} more cells"] if more > 0 else []),
         "",
         f"{published.strategy.name}{steps} · {published.price} · entry {published.entry} of account "
-        f"{clean(published.account)!r}",
+        f"{clean(published.account)!r}{served_again(published.stored)}",
     ]

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hubbub.query.shown import clean
+from hubbub.release import served_again
 
 if TYPE_CHECKING:
     from hubbub.publish.tables import Tables
@@ -27,6 +28,6 @@ def told(release: "Tables") -> str:
             *([f"… {more:,} more marginals"] if more > 0 else []),
             "",
             f"{release.strategy.name}{steps} · {release.drawn.price} · entry {release.entry} of account "
-            f"{clean(release.account)!r}",
+            f"{clean(release.account)!r}{served_again(release.stored)}",
         ]
     )

@@ -2,7 +2,8 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cmp_to_key
 from typing import Any, ClassVar
 
@@ -28,6 +29,8 @@ class Answer:
     plan: Plan
     entry: int
     """The charge in the ledger that paid for it."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
     noisy: tuple[tuple[int, ...], ...]
     """What was drawn, tally by tally (``Plan.exact`` says of what), in steps: everything else here follows from it."""
     columns: tuple[str, ...]
@@ -124,7 +127,7 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
     return answer_of(plan, [Drawn([list(steps) for steps in noisy])], entry=entry)
 
 
-def answer_of(plan: Plan, drawn: Sequence[Drawn], *, entry: int) -> Answer:
+def answer_of(plan: Plan, drawn: Sequence[Drawn], *, entry: int, stored: datetime | None = None) -> Answer:
     """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
     question = plan.question
     made: list[tuple[dict[str, Cell], list[Number]]] = []
@@ -145,6 +148,7 @@ def answer_of(plan: Plan, drawn: Sequence[Drawn], *, entry: int) -> Answer:
     return Answer(
         plan=plan,
         entry=entry,
+        stored=stored,
         noisy=tuple(tuple(steps) for one in drawn for steps in one.noisy),
         columns=_unique(
             [output.name for output in question.outputs],

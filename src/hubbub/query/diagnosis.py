@@ -2,7 +2,8 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from hubbub.query.combine import CONFIDENCE, Number, combined
 from hubbub.query.diagnose import Affected, Cut, Diagnostic
 from hubbub.query.plan import Plan
 from hubbub.query.shown import clean
+from hubbub.release import served_again
 
 _UNSEEN = "Within the noise, none: keep it as it is, or pay more to see better."
 
@@ -44,6 +46,8 @@ class Diagnosis:
     account: str
     entry: int
     """The charge in the ledger that paid for it."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     confidence: ClassVar[float] = CONFIDENCE
 
@@ -73,6 +77,7 @@ class Diagnosis:
             "delta": str(self.delta),
             "account": self.account,
             "entry": self.entry,
+            "stored": None if self.stored is None else self.stored.isoformat(),
         }
 
     def __len__(self) -> int:
@@ -98,7 +103,8 @@ class Diagnosis:
 
     def _footer(self) -> str:
         price = f"ε = {float(self.epsilon):.6g}" + (f", δ = {float(self.delta):.3g}" if self.delta else "")
-        return f"± 95% · {price} · entry {self.entry} of account {clean(self.account)!r}"
+        paid = f"entry {self.entry} of account {clean(self.account)!r}"
+        return f"± 95% · {price} · {paid}{served_again(self.stored)}"
 
 
 def _cells(one: Finding) -> tuple[str, str]:
@@ -112,7 +118,12 @@ def _cells(one: Finding) -> tuple[str, str]:
 
 
 def diagnosis_of(
-    diagnostics: Sequence[Diagnostic], plans: Sequence[Plan], drawn: Sequence[Sequence[Sequence[int]]], *, entry: int
+    diagnostics: Sequence[Diagnostic],
+    plans: Sequence[Plan],
+    drawn: Sequence[Sequence[Sequence[int]]],
+    *,
+    entry: int,
+    stored: datetime | None = None,
 ) -> Diagnosis:
     """Noisy numbers beside what they are about. A share is a ratio of two of them: its interval is the box of both."""
     affected = [number for one in diagnostics for number in one.numbers]
@@ -130,6 +141,7 @@ def diagnosis_of(
         delta=plans[0].delta,
         account=plans[0].policy.account,
         entry=entry,
+        stored=stored,
     )
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hubbub.ledger.terms import Statement
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
 from hubbub.query.bought import Wanted
 from hubbub.query.choices import Wanted as Among
 from hubbub.query.choices import error_of
 from hubbub.query.combine import CONFIDENCE, counts_margin, margin
-from hubbub.query.looks import Look
+from hubbub.query.looks import Look, whole_price
 from hubbub.query.ops import (
     Cap,
     Filter,
@@ -38,15 +37,17 @@ class Explanation:
     """All of it as a dictionary (``to_dict``), as text (``str``) or as HTML in a notebook."""
 
     plan: Plan
-    statement: Statement
+    left: Charge
+    """The largest charge that whoever asks can still pay: the least of every cap that it counts against."""
     known: Mapping[Wanted, Any] = field(default_factory=dict)
-    """What the question lacks and was bought before."""
+    """What the question lacks and whoever asks has bought, or been given, before."""
     unknown: Mapping[Look, Fraction] = field(default_factory=dict)
     """What it would buy first, each with its ε; the plan is then the one for any value of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        plan, cost, left = self.plan, self._cost, self.statement.left
+        plan, left = self.plan, self.left
+        cost = whole_price(plan.cost, self.unknown, plan.policy)
         columns = [_column(plan, place) for place in range(len(plan.question.asked))]
         return {
             "question": plan.question.text,
@@ -70,13 +71,6 @@ class Explanation:
             "left_afterwards": self._amount(max(0, left.loss - cost.loss)),
             "fits": cost.loss <= left.loss and cost.failure <= left.failure,
         }
-
-    @property
-    def _cost(self) -> Charge:
-        """Of the answer, and of what is bought for it first."""
-        cost, terms, neighbors = self.plan.cost, self.plan.policy.budget.filter, self.plan.policy.budget.neighbors
-        parts = [terms.charge_of(one.mechanism(share, neighbors).event) for one, share in self.unknown.items()]
-        return Charge(loss=cost.loss + sum(one.loss for one in parts), failure=cost.failure)
 
     def _amount(self, units: int) -> str:
         symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"

@@ -25,7 +25,7 @@ from hubbub.ledger.entry import digest_of
 from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.base import Array
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.bought import VALUE, Lacking, Wanted
@@ -156,6 +156,13 @@ def shares(unknown: Sequence[Wanted], epsilon: Fraction) -> tuple[dict[Look, Fra
     part = epsilon * min(_SHARE + _MORE * (len(unknown) - 1), _MOST) / sum(one.weight for one in wanted)
     each = {one: whole_units_rounded_down(part * one.weight) for one in wanted}
     return each, epsilon - sum(each.values())
+
+
+def whole_price(cost: Charge, bought: Mapping[Look, Fraction], policy: Policy) -> Charge:
+    """What an account is charged for an answer of this cost and for what is bought for it first."""
+    terms, neighbors = policy.budget.filter, policy.budget.neighbors
+    first = price_of(terms, [look.mechanism(share, neighbors).event for look, share in bought.items()])
+    return Charge(loss=cost.loss + first.loss, failure=cost.failure + first.failure)
 
 
 def any_facts(wanted: Mapping[Look, Fraction]) -> dict[Wanted, Any]:

@@ -12,7 +12,7 @@ from hubbub.mechanisms.threshold import KeySelection
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.event import Event
-from hubbub.privacy.filter import Charge, whole_units_rounded_down
+from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm, Sensitivity
 from hubbub.query.both_ends import BothEnds, measured_together
@@ -79,8 +79,7 @@ class Plan:
     @property
     def cost(self) -> Charge:
         """What the account will be charged."""
-        parts = [self.policy.budget.filter.charge_of(event) for event in self.events]
-        return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
+        return price_of(self.policy.budget.filter, self.events)
 
     def passed_by(self, place: int) -> KeySelection | None:
         """The selection whose own numbers are this tally's, if there is one."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubbub.query.answer import Answer
+from hubbub.release import served_again
 
 _MOST_ROWS = 40
 _BREAKS = "\u2028\u2029"
@@ -44,7 +45,8 @@ def _footer(answer: Answer, most: int | None) -> list[str]:
     plan = answer.plan
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
     price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
-    return [*more, "", f"± 95% · {price} · entry {answer.entry} of account {clean(plan.policy.account)!r}"]
+    paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}"
+    return [*more, "", f"± 95% · {price} · {paid}{served_again(answer.stored)}"]
 
 
 def _shown(value: Any, low: Any, high: Any) -> str:

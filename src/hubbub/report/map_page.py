@@ -17,7 +17,7 @@ import numpy as np
 from hubbub.publish.layer import Array
 from hubbub.publish.mapped import Path
 from hubbub.publish.published import Published
-from hubbub.release import CONFIDENCE
+from hubbub.release import CONFIDENCE, served_again
 from hubbub.report.map_data import CellMap, FlowMap, Zones
 from hubbub.report.map_geojson import claim
 from hubbub.report.map_outlines import Line
@@ -65,7 +65,7 @@ def _common(published: Published, shown: CellMap | FlowMap, lines: Sequence[Line
         "title": title,
         "claim": claim(published),
         "source": f"{published.strategy.name}, {published.price}, entry {published.entry} of account "
-        f"“{published.account}”"
+        f"“{published.account}”{served_again(published.stored, before=', ')}"
         + (f"; afterwards made {', '.join(published.steps)}, which costs nothing" if published.steps else ""),
         "confidence": f"{CONFIDENCE:.0%}",
         "why": shown.why_no_interval,

@@ -13,6 +13,7 @@ import numpy as np
 from hubbub.publish.marginal_release import Marginal
 from hubbub.publish.tables import Tables
 from hubbub.query.shown import clean
+from hubbub.release import served_again
 from hubbub.report import charts
 from hubbub.report.published import _STYLE, _names, _number, _starts
 
@@ -38,7 +39,8 @@ def page_of(
     lead = (
         f"{len(release.names):,} marginals of {columns}, and all that follow from them. Strategy "
         f"{clean(release.strategy.name)}, {release.drawn.price}, entry {release.entry} of account "
-        f"“{clean(release.account)}”. Protected: everything that one unit adds, with at most {one.total:,} rows "
+        f"“{clean(release.account)}”{served_again(release.stored, before=', ')}. "
+        f"Protected: everything that one unit adds, with at most {one.total:,} rows "
         f"({one.neighbors.value} neighbours). Intervals and errors are about what counts then: what this limit cuts "
         "off is beside them."
     )

@@ -18,6 +18,7 @@ from hubbub.publish import spread
 from hubbub.publish.layer import Array
 from hubbub.publish.published import Estimate, Published
 from hubbub.query.shown import clean
+from hubbub.release import served_again
 from hubbub.report import charts
 
 _STYLE = """
@@ -57,11 +58,11 @@ def page_of(
     moment = made or datetime.now(UTC)
     took = f", in {seconds:.1f} s" if seconds is not None else ""
     names = " × ".join(f"{clean(axis.name)} ({len(axis.labels):,})" for axis in published.domain.axes)
-    one = published.prepared.terms.contribution
+    one, again = published.prepared.terms.contribution, served_again(published.stored, before=", ")
     lead = (
         f"{published.domain.size:,} cells: {names}. Strategy {clean(published.strategy.name)}, {published.price}, "
-        f"entry {published.entry} of account “{clean(published.account)}”. Protected: everything that one unit adds, "
-        f"in at most {one.cells:,} cells, {one.each:,} rows in each and {one.total:,} together "
+        f"entry {published.entry} of account “{clean(published.account)}”{again}. Protected: everything that one unit "
+        f"adds, in at most {one.cells:,} cells, {one.each:,} rows in each and {one.total:,} together "
         f"({one.neighbors.value} neighbours). Intervals and errors are about what counts then: what these limits cut "
         "off is beside them."
     )

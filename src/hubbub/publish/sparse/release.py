@@ -3,7 +3,8 @@
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -54,6 +55,8 @@ class SparseRelease:
     entry: int = 0
     receipt: Receipt | None = None
     """None where no ledger was involved."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     @classmethod
     def made(
@@ -67,6 +70,7 @@ class SparseRelease:
         account: str = ACCOUNT,
         entry: int = 0,
         receipt: Receipt | None = None,
+        stored: datetime | None = None,
     ) -> "SparseRelease":
         """From what a mechanism has drawn."""
         mechanism, answer = prepared.mechanism, prepared.opened(kept)
@@ -96,6 +100,7 @@ class SparseRelease:
             account=account,
             entry=entry,
             receipt=receipt,
+            stored=stored,
         )
 
     @classmethod
@@ -109,6 +114,7 @@ class SparseRelease:
             account=published.account,
             entry=published.entry,
             receipt=published.receipt,
+            stored=published.stored,
         )
 
     @property

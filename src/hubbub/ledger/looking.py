@@ -1,0 +1,150 @@
+"""What can be read in a ledger: by askers about themselves, and by whoever may open it about everyone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from hubbub.ledger import serving
+from hubbub.ledger.book import entry_from, entry_of, head_of
+from hubbub.ledger.caps import View, account_of, limits_of
+from hubbub.ledger.entry import Entry, moment_of
+from hubbub.ledger.failures import all_failures
+from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
+from hubbub.ledger.permission import permitted
+from hubbub.ledger.rules import no_such_holder
+from hubbub.ledger.store import Session
+from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement
+from hubbub.privacy.filter import Charge, Spent
+
+_PAGE = 1000
+
+
+class Looking(ABC):
+    """The half of a ledger that writes nothing."""
+
+    _clock: Callable[[], int]
+
+    @abstractmethod
+    def _looking(self) -> AbstractContextManager[Session]:
+        """A session to read in."""
+
+    def _now(self, session: Session) -> int:
+        """Ledger time: the clock's, unless the clock has gone back."""
+        return max(self._clock(), head_of(session).time)
+
+    # What concerns one asker. Free paths of a database go by these alone.
+
+    def check_grant(self, account: str, principal: str) -> None:
+        """Raise GrantError where the principal may not ask of the account now; the owner always may."""
+        if principal != OWNER:
+            with self._looking() as session:
+                permitted(session, account, principal, now=self._now(session))
+
+    def remaining(self, account: str, principal: str = OWNER) -> Charge:
+        """Return the largest charge that the principal can still pay: the least of every cap that it counts against."""
+        with self._looking() as session:
+            view = View(session=session, now=self._now(session))
+            project = permitted(session, account, principal, now=view.now)
+            limits = limits_of(session, account, principal=principal, project=project)
+            return view.left([account_of(session, account), *limits])
+
+    def check(self, asks: Sequence[Ask]) -> None:
+        """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
+        with self._looking() as session:
+            serving.check(View(session=session, now=self._now(session)), asks)
+
+    def holds(self, charge: int, principal: str) -> bool:
+        """Whether a principal was given what a charge paid for, or may have it for nothing."""
+        with self._looking() as session:
+            return serving.holds(session, charge, principal)
+
+    def recall(self, account: str, name: str, *, version: str = "1") -> Fact | None:
+        """A fact that was bought before."""
+        with self._looking() as session:
+            rows = session.rows(
+                "SELECT entry FROM facts WHERE account = ? AND version = ? AND name = ?", account, version, name
+            )
+            if not rows:
+                return None
+            entry = entry_of(session, rows[0][0])
+        content = entry.content
+        return Fact(
+            account=account,
+            version=version,
+            name=name,
+            value=content["value"],
+            entry=entry.seq,
+            paid=content["paid"],
+        )
+
+    # What anyone may look at who can read the ledger.
+
+    def statement(self, account: str, kind: str = ACCOUNT, name: str = "") -> Statement:
+        """Where an account, or a project or principal under it, stands."""
+        with self._looking() as session:
+            own = account_of(session, account)
+            holder = own if kind == ACCOUNT else holder_of(session, account, kind, name)
+        if holder is None:
+            raise no_such_holder(account, kind, name)
+        return self._stated(holder)
+
+    def statements(self) -> list[Statement]:
+        """Where everyone stands, accounts first."""
+        with self._looking() as session:
+            holders = holders_of(session)
+        return [self._stated(holder) for holder in holders]
+
+    def grants(self) -> list[Grant]:
+        """Who may spend from what."""
+        with self._looking() as session:
+            rows = session.rows(
+                "SELECT account, principal, project, expires, revoked, entry FROM grants ORDER BY account, principal"
+            )
+        return [
+            Grant(
+                account=account,
+                principal=principal,
+                project=project,
+                expires=None if expires is None else moment_of(expires),
+                revoked=bool(revoked),
+                entry=entry,
+            )
+            for account, principal, project, expires, revoked, entry in rows
+        ]
+
+    def failures(self) -> list[Failures]:
+        """Whom the engine has failed after a charge, and how often since the owner last looked."""
+        with self._looking() as session:
+            return all_failures(session)
+
+    def entries(self, *, first: int = 1, last: int | None = None) -> Iterator[Entry]:
+        """The entries as they are stored, in order and unchecked; ``verify`` checks them."""
+        while last is None or first <= last:
+            upto = first + _PAGE - 1 if last is None else min(last, first + _PAGE - 1)
+            with self._looking() as session:
+                rows = session.rows(
+                    "SELECT seq, time, kind, body, hash FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq",
+                    first,
+                    upto,
+                )
+            if not rows:
+                return
+            yield from map(entry_from, rows)
+            first = upto + 1
+
+    def _stated(self, holder: Holder) -> Statement:
+        period = holder.period_at(self._clock())
+        spent = holder.spent if period == holder.period else Spent()
+        return Statement(
+            account=holder.account,
+            kind=holder.kind,
+            name=holder.name,
+            budget=holder.budget,
+            renewal=holder.renewal,
+            opened=moment_of(holder.opened),
+            since=moment_of(holder.since(period)),
+            period=period,
+            spent=spent,
+            left=holder.filter.remaining(spent),
+            odometer=holder.filter.odometer(spent),
+        )

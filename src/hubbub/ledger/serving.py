@@ -1,0 +1,167 @@
+"""What a request comes to: an answer that is there, another principal's answer, or a charge of its own.
+
+Nothing is written here, so the same decision tells beforehand whether a whole question, with the facts that it would
+buy, fits into every cap (``check``).
+
+Privacy:
+    Claim: nobody is refused, or charged beyond what its limits can pay, because somebody else has asked the same.
+    Proof: another principal's answer is shared only where the limits of whoever asks can pay for it and for what is
+        asked beside it. Otherwise the request is a charge of its own at its own price, as if nobody had asked: it goes
+        through the account's filter like any other, so a second draw of the same question is one more mechanism of the
+        sequence that the filter admits. Stored answers that are shared are post-processing.
+    Needs: ``caps`` that see all holders; the transaction that writes what was decided.
+    Ref: SOUNDNESS 23, 40.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hubbub.errors import KeyConflict, LedgerCorrupt
+from hubbub.ledger.book import entry_of
+from hubbub.ledger.caps import FREE, View, account_of, limits_of
+from hubbub.ledger.effects import CHARGE, asked_units, charge_from, charge_of
+from hubbub.ledger.entry import ratio
+from hubbub.ledger.holder import PROJECT, Holder
+from hubbub.ledger.permission import permitted, refuse_frozen
+from hubbub.ledger.store import Session
+from hubbub.ledger.terms import OWNER, Ask
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, price_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How a request will be met."""
+
+    charge: int | None = None
+    """The earlier charge that serves it; None where it needs one of its own."""
+    answer: int | None = None
+    """The entry of the stored answer of that charge, if there is one."""
+    by_key: bool = False
+    cost: Charge = FREE
+    holders: tuple[Holder, ...] = ()
+    """Who pays this cost; nobody where it is served for nothing."""
+    project: str | None = None
+
+
+def decide(view: View, ask: Ask) -> Decision:
+    """Find what was paid before, or the price and everyone who would have to pay it.
+
+    Whether they can is for the caller to ask, of this request or of several together.
+    """
+    project = permitted(view.session, ask.account, ask.principal, now=view.now)
+    account = account_of(view.session, ask.account)
+    refuse_frozen(view.session, ask.account, ask.principal)
+    earlier = _by_key(view.session, ask) or _asked_before(view, ask, project)
+    if earlier is not None:
+        return earlier
+    cost = price_of(account.filter, ask.events)
+    holders = (account, *limits_of(view.session, ask.account, principal=ask.principal, project=project))
+    return Decision(cost=cost, holders=holders, project=project)
+
+
+def check(view: View, asks: Sequence[Ask]) -> None:
+    """Raise what these requests of one principal, one after the other, would be refused with: their sum, for a cap."""
+    pending: dict[tuple[str, str], Charge] = {}
+    paying: dict[tuple[str, str], Holder] = {}
+    for ask in asks:
+        made = decide(replace(view, pending=pending), ask)
+        for holder in made.holders:
+            name = holder.kind, holder.name
+            paying[name], pending[name] = holder, _both(pending.get(name, FREE), made.cost)
+    view.check([(paying[name], pending[name]) for name in paying], principal=asks[0].principal)
+
+
+def holds(session: Session, charge: int, principal: str) -> bool:
+    """Whether a principal has been given what a charge paid for, or anybody with a grant may have it."""
+    found = charge_of(session, charge)
+    if found is None or principal == OWNER:
+        return found is not None
+    given = session.rows("SELECT 1 FROM holdings WHERE charge = ? AND principal = ?", charge, principal)
+    return bool(given) or bool(found[7])
+
+
+def _by_key(session: Session, ask: Ask) -> Decision | None:
+    """The charge that serves this principal's request under the same key."""
+    if ask.key is None:
+        return None
+    rows = session.rows("SELECT request, charge FROM keys WHERE principal = ? AND key = ?", ask.principal, ask.key)
+    if not rows:
+        return None
+    request, seq = rows[0]
+    if request != ask.request:
+        raise KeyConflict(
+            f"The key {ask.key!r} was used for another question (entry {seq}). Take a new key for a new question.",
+            key=ask.key,
+            entry=seq,
+        )
+    found = charge_of(session, seq)
+    if found is None or (found[1], found[3]) != (ask.account, ask.digest):
+        raise LedgerCorrupt(f"The key {ask.key!r} leads to another question. Restore the newest backup.")
+    answer = found[6]
+    if answer is None and entry_of(session, seq).content["events"] != ask.body["events"]:
+        raise KeyConflict(
+            f"The key {ask.key!r} paid for another way of answering (entry {seq}), and no answer was stored. "
+            "Ask with a new key.",
+            key=ask.key,
+            entry=seq,
+        )
+    return Decision(charge=seq, answer=answer, by_key=True)
+
+
+def _asked_before(view: View, ask: Ask, project: str | None) -> Decision | None:
+    """An answer to this question that is good enough, or this principal's own charge that has none yet."""
+    if ask.epsilon is None:
+        return None
+    asked = asked_units(ratio(ask.epsilon), LOSS_UNIT), asked_units(ratio(ask.delta), DELTA_UNIT)
+    found = view.session.rows(
+        f"SELECT {CHARGE} FROM charges "
+        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
+        *(ask.account, ask.digest, *asked),
+    )
+    rows = [charge_from(row) for row in found]
+    answered = [(seq, answer) for seq, *_, answer, _ in rows if answer is not None]
+    free = {seq for seq, *_, public in rows if public} | (_held(view.session, ask) if answered else set())
+    for seq, answer in answered:
+        if seq in free or ask.principal == OWNER:
+            return Decision(charge=seq, answer=answer)
+    for seq, _, principal, _, *then, answer, _ in rows:
+        waiting = answer is None and principal == ask.principal and tuple(then) == asked
+        if waiting and entry_of(view.session, seq).content["events"] == ask.body["events"]:
+            return Decision(charge=seq)
+    for seq, answer in answered:
+        shared = _shared(view, ask, project, seq, answer)
+        if shared is not None:
+            return shared
+    return None
+
+
+def _held(session: Session, ask: Ask) -> set[int]:
+    """The answers to this question that the principal has been given before."""
+    rows = session.rows(
+        "SELECT charge FROM holdings JOIN charges ON charge = seq "
+        "WHERE account = ? AND question = ? AND holdings.principal = ?",
+        *(ask.account, ask.digest, ask.principal),
+    )
+    return {row[0] for row in rows}
+
+
+def _shared(view: View, ask: Ask, project: str | None, seq: int, answer: int) -> Decision | None:
+    """Another principal's answer: free on the account, charged once to the limits of who has not seen it yet.
+
+    None where these cannot pay for it, and for what is asked beside it.
+    """
+    made = entry_of(view.session, seq).content
+    cost = Charge(loss=made["loss"], failure=made["failure"])
+    seen = project is not None and view.session.rows(
+        "SELECT 1 FROM holdings WHERE charge = ? AND project = ?", seq, project
+    )
+    whole = limits_of(view.session, ask.account, principal=ask.principal, project=project)
+    beside = price_of(account_of(view.session, ask.account).filter, ask.beside)
+    paying = [holder for holder in whole if not seen or holder.kind != PROJECT]
+    if not view.fits(paying, _both(cost, beside)) or not view.fits(whole, beside):
+        return None
+    return Decision(charge=seq, answer=answer, cost=cost, holders=tuple(paying), project=project)
+
+
+def _both(one: Charge, other: Charge) -> Charge:
+    return Charge(loss=one.loss + other.loss, failure=one.failure + other.failure)

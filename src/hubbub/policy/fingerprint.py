@@ -7,7 +7,8 @@ what a unit may add. Not part of it are
 - sources: a file that is moved or split holds the same rows. What the rows are is said by the version, which stands
   beside the fingerprint in every question;
 - account and budget: they say who pays and how much there is, and stand beside it too;
-- time, memory, threads and the number of groups: they decide whether a question is answered, not what its answer means;
+- time, memory, threads, lanes and the number of groups: they decide whether a question is answered, not what its
+  answer means;
 - columns that cannot be used: no question that was answered has looked at them.
 
 A declaration that changes makes earlier answers unfindable, which costs budget and never privacy. So whatever is in

@@ -9,16 +9,18 @@ import duckdb
 import pytest
 
 import hubbub as hb
+from hubbub import blocks as asking
 from hubbub.blocks import _all_columns
 from hubbub.engines import blocks as dealing
 from hubbub.engines.program import Program
 from hubbub.engines.sandbox import Sandbox
 from hubbub.errors import BudgetExceeded, ParameterError, ProgramError
 from hubbub.ledger import Marks
+from hubbub.policy.tables import Limits
 from hubbub.testing.replay import replayed
 from tests.engines import programs
 
-AGES: dict[str, Any] = {"columns": ["x"], "bounds": (0, 100), "seconds": 0.4, "lanes": 2}
+AGES: dict[str, Any] = {"columns": ["x"], "bounds": (0, 100), "seconds": 0.4}
 
 
 def _works() -> str:
@@ -27,7 +29,7 @@ def _works() -> str:
         rows = {"x": ("real", [1.0])}
         Sandbox(program=Program.of(programs.mean), width=1, rehearsal=rows).check()
     except ProgramError as problem:
-        return f"no namespaces, Landlock or seccomp here ({problem})"
+        return f"no world of its own for a program here ({problem})"
     return "" if sys.platform == "linux" else "programs run on Linux only"
 
 
@@ -45,6 +47,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Database]:
         budget=hb.Budget(epsilon=Fraction(10**6)),
         ledger=folder / "ledger",
         marks=Marks(folder / "marks"),
+        limits=Limits(lanes=2),
     ) as opened:
         yield opened
 
@@ -61,6 +64,22 @@ def test_a_mean_over_blocks(db: hb.Database) -> None:
     assert "mean of 4 blocks, ε = 10000" in repr(found)
     again = hb.sample_and_aggregate(db.table("stays"), programs.mean, blocks=4, epsilon=10**4, **AGES)
     assert (again.values, again.entry) == (found.values, found.entry)
+
+
+def test_the_owner_says_how_many_blocks_run_at_once(db: hb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not whoever asks: programs side by side feel each other through the processor."""
+    lanes: list[int] = []
+
+    def noted(**options: Any) -> Sandbox:
+        lanes.append(options["lanes"])
+        return Sandbox(**options)
+
+    monkeypatch.setattr(asking, "Sandbox", noted)
+    hb.sample_and_aggregate(db.table("stays"), programs.mean, blocks=2, epsilon=1, **AGES)
+    assert lanes == [2]
+    assert Limits().lanes == 1
+    with pytest.raises(TypeError, match="lanes"):
+        hb.sample_and_aggregate(db.table("stays"), programs.mean, blocks=2, epsilon=1, **{**AGES, "lanes": 3})
 
 
 def test_several_numbers_share_the_budget(db: hb.Database) -> None:

@@ -8,7 +8,6 @@ sandbox; what it says is clamped to the bounds. The charge is paid before the fi
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -74,14 +73,14 @@ def sample_and_aggregate(
     how: str = "mean",
     seconds: float = 5.0,
     memory: int = 4 << 30,
-    lanes: int | None = None,
     key: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> BlockAnswer:
     """Run the program on each block and release the mean or the median of what it says, within the bounds.
 
     ``columns`` are those that the program sees: all of the table but the unit's, unless they are named. It takes
-    (blocks / lanes) · seconds, whatever the data is; ``progress`` is told how many slots are over.
+    (blocks / lanes) · (seconds + loading), whatever the data is; ``progress`` is told how many slots are over. How many
+    lanes there are the owner declares: ``lanes`` in the policy's limits.
     """
     db = frame.asker
     if not isinstance(db, Database):
@@ -103,7 +102,7 @@ def sample_and_aggregate(
         rehearsal=made_up(named),
         seconds=float(positive("seconds", seconds)),
         memory=whole("memory", memory, least=1 << 20),
-        lanes=whole("lanes", lanes or os.cpu_count() or 1, least=1, most=1024),
+        lanes=db.policy.limits.lanes,
     )
     run = db.blocks(relation, named, blocks=blocks)
     sandbox.check()
@@ -136,7 +135,7 @@ def sample_and_aggregate(
             if progress is not None:
                 progress(over, blocks)
 
-        said = sandbox.outputs(run(), tick=tick)
+        said = sandbox.outputs(run, blocks=blocks, tick=tick)
         facts = Facts(
             account=db.policy.account,
             sensitivity=Sensitivity(blocks=changed_blocks(db.policy.budget.neighbors)),

@@ -1,8 +1,12 @@
 """Programs for the sandbox: some honest, some not. They run in processes of their own, on rows that they are given."""
 
+import ctypes
 import os
+import platform
 import socket
+import struct
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -94,8 +98,6 @@ def sleeps(rows: dict[str, Any]) -> float:
 
 
 def crashes(rows: dict[str, Any]) -> float:
-    import ctypes
-
     if _real(rows):
         ctypes.string_at(0)
     return 1.0
@@ -144,3 +146,39 @@ def says_text(rows: dict[str, Any]) -> str:
 
 def infinite(rows: dict[str, Any]) -> float:
     return float("inf")
+
+
+def keeps_doors_open(rows: dict[str, Any]) -> float:
+    """Talk the code beside it out of every lock, while it still can."""
+    for name, module in list(sys.modules.items()):
+        for lock in ("only_calls", "allow_only", "install", "assemble"):
+            if hasattr(module, lock) and (name == "__main__" or name.startswith("sandboxed")):
+                setattr(module, lock, lambda *_, **__: None)
+    return float(os.stat("/usr/lib").st_mode) if _real(rows) else 1.0
+
+
+def pretends(rows: dict[str, Any]) -> float:
+    """Set a filter under which later ones, and closed files, only seem to succeed."""
+    load, equal, give, allow, nothing = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000
+    numbers = (317 if platform.machine() == "x86_64" else 277, 436)
+    steps = [(load, 0, 0, 0), (equal, 2, 0, numbers[0]), (equal, 1, 0, numbers[1])]
+    steps += [(give, 0, 0, allow), (give, 0, 0, nothing)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    libc = ctypes.CDLL(None)
+    libc.syscall(numbers[0], 1, 0, struct.pack("@HP", len(steps), ctypes.addressof(text)))
+    return 1.0
+
+
+def never_ends(rows: dict[str, Any]) -> float:
+    while True:
+        pass
+
+
+def prints(rows: dict[str, Any]) -> float:
+    print("a program may print")
+    return 4.0
+
+
+def letters(rows: dict[str, Any]) -> float:
+    """How many signs there are in a text."""
+    return float(sum(len(text) for text in rows["t"]))

@@ -65,7 +65,7 @@ def test_another_process_finds_the_same() -> None:
         replace(POLICY, version="2"),
         replace(POLICY, ledger="/somewhere"),
         replace(POLICY, tables={"wards": WARDS, "stays": STAYS}),
-        replace(POLICY, limits=Limits(seconds=1, memory="1GB", temporary="1GB", threads=1, max_cells=5)),
+        replace(POLICY, limits=Limits(seconds=1, memory="1GB", temporary="1GB", threads=1, lanes=2, max_cells=5)),
         stays(unusable={"photo": "It holds bytes."}),
         column(1, grid=Fraction(1, 1 << 24)),  # the step it has anyway
     ],

@@ -80,6 +80,11 @@ def test_rows_in_all_groups(folder: Path) -> None:
     assert (found.max_rows, found.max_total_rows, found.rows) == (3, 7, 3)
 
 
+def test_blocks_at_once(folder: Path) -> None:
+    assert read(folder, GOOD).limits.lanes == 1
+    assert read(folder, GOOD.replace("max_rows = 3", "max_rows = 3\nlanes = 4")).limits.lanes == 4
+
+
 def test_a_whole_policy(folder: Path) -> None:
     policy = read(folder, GOOD)
     assert (policy.account, policy.version, policy.ledger) == ("patients", "2024-11", f"{folder}/clinic.ledger")

@@ -318,7 +318,7 @@ def test_why_a_column_cannot_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["max_groups", "max_rows", "max_total_rows", "max_cells", "max_fanout", "max_unit_rows", "threads"]
+    "name", ["max_groups", "max_rows", "max_total_rows", "max_cells", "max_fanout", "max_unit_rows", "threads", "lanes"]
 )
 def test_limits_are_counts(name: str) -> None:
     assert getattr(limits(**{name: 1}), name) == 1
@@ -344,10 +344,13 @@ def test_limits_that_nobody_declared() -> None:
     said = Limits()
     assert (said.max_groups, said.max_rows, said.max_cells, said.max_fanout) == (None, None, 1_000_000, 1000)
     assert (said.groups, said.buy, limits(max_groups=3).groups, limits(buy=False).buy) == (1, True, 3, False)
-    assert (said.seconds, said.memory, said.temporary, said.threads) == (60.0, "4GB", "20GB", None)
+    assert (said.seconds, said.memory, said.temporary, said.threads, said.lanes) == (60.0, "4GB", "20GB", None, 1)
     assert limits(max_rows=1 << 40).max_rows == 1 << 40
     with pytest.raises(ParameterError, match="from 1 to 1099511627776"):
         limits(max_rows=(1 << 40) + 1)
+    assert limits(lanes=1024).lanes == 1024
+    with pytest.raises(ParameterError, match="from 1 to 1024"):
+        limits(lanes=1025)
 
 
 def test_limits_of_work() -> None:

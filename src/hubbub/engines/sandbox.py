@@ -1,42 +1,43 @@
-"""A program on blocks of rows, each in a process of its own that can do nothing but compute.
+"""A program on blocks of rows, each in a world of its own that can do nothing but compute.
 
-Every block has its slot: it gets its rows, and after a fixed time its answer is taken, if there is one, and the process
-is killed. How long a program took, or whether it crashed, shows in nothing but its own output.
+Every block has its slot on a schedule that is known before the first row is read: it gets its rows when the slot
+begins, and when the slot ends its answer is taken, if there is one, and its processes are killed. Sending the rows and
+receiving the answer are part of the slot. The next program is loaded between two slots, in a time that is fixed as
+well. How long a program took, how large its block was or whether it crashed shows in nothing but its own output.
 """
 
-import contextlib
-import json
-import os
-import queue
-import select
-import socket
-import subprocess
-import sys
-import sysconfig
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from hubbub.engines import sandboxed
 from hubbub.engines.program import Program
+from hubbub.engines.runner import Runner
+from hubbub.engines.wire import Output, Rows, decode, encode
 from hubbub.errors import ProgramError
 
-Rows = Mapping[str, tuple[str, list[Any]]]
-"""Columns: their type, and their values."""
-Output = tuple[float, ...] | None
 _START = 120.0
-"""Seconds for loading a program."""
-_MOST_ANSWER = 1 << 20
-_COMMANDS = ("/bin", "/usr/bin", "/usr/local/bin", "/usr/share")
-"""What a command may read besides: other programs, and what comes with them."""
+"""Seconds for loading a program before the first row is read."""
+_AGAIN, _SPARE = 2.0, 1.0
+"""Seconds for loading it again, between two slots: twice what the first loading took, and 1 more, in which the
+processes of the block before come to their end. Chosen by hand: a block whose program is late has no answer, so both
+are generous, and larger ones make everything slower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """How programs run. Only on Linux, with namespaces, Landlock and seccomp: elsewhere it refuses."""
+    """How programs run. Only on Linux, where the kernel gives each a world of its own: elsewhere it refuses.
+
+    Privacy:
+        Claim: a block's output is a function of the block's rows, of the program, and of chance.
+        Proof: the process of a block is made anew, from things that are the same for all blocks, and gets its rows
+            last. What it can call concerns itself or reads files that cannot change (``sandboxed.calls``); it sees no
+            clock and has no second thread; it is killed before the next one of its lane is made. When its slot begins
+            and ends depends on the number of the block alone.
+        Needs: the kernel's namespaces, mounts, seccomp and ptrace; one lane, or an owner who accepts that programs side
+            by side can feel each other through the processor. Caches outlive a process: see SECURITY.md.
+        Ref: Mohan et al. 2012 (GUPT), for constant time and isolated blocks.
+    """
 
     program: Program
     width: int
@@ -46,141 +47,95 @@ class Sandbox:
     seconds: float = 5.0
     memory: int = 4 << 30
     lanes: int = 1
+    """How many blocks run at once."""
 
     def check(self) -> None:
-        """Loads the program once, without any rows; ProgramError says why it cannot be. Nothing private is involved."""
-        _Runner(self).stop()
+        """Load the program once, without any rows; ProgramError says why it cannot be. Nothing private is involved."""
+        self._load(lane=0, seconds=_START).stop(wait=True)
 
-    def outputs(self, blocks: Sequence[Rows], *, tick: Callable[[], None] | None = None) -> list[Output]:
-        """What the program says of each block; None where it says nothing in time. Takes a time that is known before:
-        the slots of a lane, one after the other."""
-        found: list[Output] = [None] * len(blocks)
-        places = queue.SimpleQueue[int]()
-        for place in range(len(blocks)):
-            places.put(place)
+    def outputs(
+        self, read: Callable[[], Sequence[Rows]], *, blocks: int, tick: Callable[[], None] | None = None
+    ) -> list[Output]:
+        """Return the program's answer for each block; None where there is none in time.
 
-        def lane(loaders: ThreadPoolExecutor) -> None:
-            """While one program runs, the next is loaded. A process dies with the thread that started it, and those of
-            ``loaders`` outlive all of them."""
-            coming = loaders.submit(self._loaded)
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    place = places.get_nowait()
-                    runner, coming = coming.result(), loaders.submit(self._loaded)
+        The first programs are loaded before ``read`` is called for the rows. So the time that this takes, from which
+        the schedule follows, depends on nothing private.
+        """
+        answers: list[Output] = [None] * blocks
+        lanes = min(self.lanes, blocks)
+
+        def run(lane: int, first: Runner | None, bodies: Sequence[bytes | None], schedule: Schedule) -> None:
+            runner, ending = first, list[Runner]()
+            for turn, block in enumerate(range(lane, blocks, lanes)):
+                if turn:
+                    runner = self._load_again(lane, until=schedule.begin(turn))
+                _sleep_until(schedule.begin(turn))
+                answers[block] = self._ask(runner, bodies[block], until=schedule.end(turn))
+                _sleep_until(schedule.end(turn))
+                if runner is not None:
+                    runner.stop()
+                    ending = [*(earlier for earlier in ending if not earlier.has_ended()), runner]
+                if tick is not None:
+                    tick()
+            for runner in ending:
+                runner.stop(wait=True)
+
+        # A process dies with the thread that started it: those of the pool live until all is done.
+        with ThreadPoolExecutor(lanes) as pool:
+            begun = time.monotonic()
+            runners = list(pool.map(lambda lane: self._load_again(lane, until=begun + _START), range(lanes)))
+            loading = _SPARE + _AGAIN * (time.monotonic() - begun)
+            try:
+                bodies = [encode(rows, command=bool(self.program.command)) for rows in read()]
+                schedule = Schedule(start=time.monotonic(), seconds=self.seconds, loading=loading)
+                running = [pool.submit(run, lane, runners[lane], bodies, schedule) for lane in range(lanes)]
+                for lane in running:
+                    lane.result()
+            finally:
+                for runner in runners:
                     if runner is not None:
-                        found[place] = runner.ask(blocks[place], self.seconds)
-                        runner.stop()
-                    if tick is not None:
-                        tick()
-            last = coming.result()
-            if last is not None:
-                last.stop()
+                        runner.stop(wait=True)
+        return answers
 
-        with ThreadPoolExecutor(self.lanes) as loaders, ThreadPoolExecutor(self.lanes) as lanes:
-            for one in [lanes.submit(lane, loaders) for _ in range(self.lanes)]:
-                one.result()
-        return found
+    def _load(self, *, lane: int, seconds: float) -> Runner:
+        order = {
+            "program": {"text": self.program.text, "name": self.program.name},
+            "command": list(self.program.command),
+            "rehearsal": self.rehearsal,
+            "memory": self.memory,
+            "width": self.width,
+        }
+        return Runner(order, lane=lane, seconds=seconds)
 
-    def _loaded(self) -> "_Runner | None":
+    def _load_again(self, lane: int, *, until: float) -> Runner | None:
+        """Load what could be loaded before; None if it cannot be now, or not in time."""
         try:
-            return _Runner(self)
+            return self._load(lane=lane, seconds=until - time.monotonic())
         except ProgramError:
             return None
 
-
-class _Runner:
-    """One process, loaded and locked, that waits for its rows."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._width, self._command = sandbox.width, bool(sandbox.program.command)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", str(Path(sandboxed.__file__).resolve()), str(theirs.fileno()), str(os.getpid())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd="/",
-                env={
-                    "OPENBLAS_NUM_THREADS": "1",
-                    "OMP_NUM_THREADS": "1",
-                    "MKL_NUM_THREADS": "1",
-                    "PYTHONHASHSEED": "0",
-                },
-            )
-        self._channel = ours
-        problem: object = None
-        try:
-            ours.settimeout(_START)
-            order = {
-                "program": {"text": sandbox.program.text, "name": sandbox.program.name},
-                "command": list(sandbox.program.command),
-                "readable": [*installation(), *(_COMMANDS if sandbox.program.command else ())],
-                "rehearsal": sandbox.rehearsal,
-                "memory": sandbox.memory,
-                "seconds": sandbox.seconds,
-                "width": sandbox.width,
-            }
-            sandboxed.send(ours, order)
-            problem = sandboxed.receive(ours).get("problem")
-        except (OSError, EOFError, ValueError):
-            problem = "it ended while it was loaded"
-        if problem is not None:
-            self.stop()
-            raise ProgramError(f"The program cannot be run in its sandbox: {problem}.")
-
-    def ask(self, rows: Rows, seconds: float) -> Output:
-        """Its answer at the end of the slot, and not before."""
-        deadline = time.monotonic() + seconds
-        heard = b""
-        with contextlib.suppress(OSError, ValueError):
-            self._channel.settimeout(seconds)
-            sandboxed.send(self._channel, rows)
-            while (left := deadline - time.monotonic()) > 0 and len(heard) <= _MOST_ANSWER:
-                if select.select([self._channel], [], [], left)[0]:
-                    part = self._channel.recv(1 << 16)
-                    if not part:
-                        break
-                    heard += part
-        time.sleep(max(0.0, deadline - time.monotonic()))
-        return _printed(heard, self._width) if self._command else _read(heard, self._width)
-
-    def stop(self) -> None:
-        """Kills it and waits for its end."""
-        self._channel.close()
-        self._process.kill()
-        self._process.wait()
+    def _ask(self, runner: Runner | None, body: bytes | None, *, until: float) -> Output:
+        if runner is None or body is None:
+            return None
+        return decode(runner.ask(body, until=until), width=self.width, command=bool(self.program.command))
 
 
-def _read(heard: bytes, width: int) -> Output:
-    """The first whole message, if it is a list of so many numbers."""
-    size = sandboxed._LENGTH.size
-    try:
-        (length,) = sandboxed._LENGTH.unpack(heard[:size])
-        numbers = json.loads(heard[size : size + length])["output"]
-        if isinstance(numbers, list) and len(numbers) == width and all(isinstance(one, float) for one in numbers):
-            return tuple(numbers)
-    except Exception:
-        return None
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When the slots of a lane begin and end, all known before the first."""
+
+    start: float
+    seconds: float
+    loading: float
+
+    def begin(self, turn: int) -> float:
+        """When the block of this turn gets its rows: the first at once, others after the loading of their program."""
+        return self.start + turn * (self.seconds + self.loading)
+
+    def end(self, turn: int) -> float:
+        """When its answer is taken."""
+        return self.begin(turn) + self.seconds
 
 
-def _printed(heard: bytes, width: int) -> Output:
-    """What a command printed, if it is so many numbers."""
-    try:
-        numbers = tuple(float(one) for one in heard.decode("ascii").replace(",", " ").split())
-    except ValueError:
-        return None
-    return numbers if len(numbers) == width else None
-
-
-def installation() -> Iterator[str]:
-    """Where Python and its libraries lie: what a program may read while it is loaded."""
-    paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
-    paths |= {path for path in sys.path if "site-packages" in path or "dist-packages" in path}
-    yield from sorted(path for path in paths if os.path.exists(path) and path not in {"/", "/usr"})
-    yield str(Path(sandboxed.__file__).resolve().parents[1])
-    yield from ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
-    yield from ("/etc/ld.so.cache", "/dev/null", "/dev/urandom", "/sys/devices/system/cpu")
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))

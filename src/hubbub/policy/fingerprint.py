@@ -13,7 +13,8 @@ that no answer about one frame is ever served for another.
 Not part of it are
 
 - account and budget: they say who pays and how much there is, and stand beside it too;
-- time, memory, threads and the number of groups: they decide whether a question is answered, not what its answer means;
+- time, memory, threads, lanes and the number of groups: they decide whether a question is answered, not what its
+  answer means;
 - columns that cannot be used: no question that was answered has looked at them.
 
 A declaration that changes makes earlier answers unfindable, which costs budget and never privacy. So whatever is in

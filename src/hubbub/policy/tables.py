@@ -200,6 +200,8 @@ class Limits:
     memory: str = "4GB"
     temporary: str = "20GB"
     threads: int | None = None
+    lanes: int = 1
+    """Blocks of people that programs run on at once: more are faster, and contend for processors."""
 
     def __post_init__(self) -> None:
         optional = ("max_groups", "max_rows", "max_total_rows", "threads")
@@ -207,6 +209,7 @@ class Limits:
             value = getattr(self, name)
             if value is not None or name not in optional:
                 object.__setattr__(self, name, whole(name, value, least=1, most=1 << 40))
+        object.__setattr__(self, "lanes", whole("lanes", self.lanes, least=1, most=1024))
         if not isinstance(self.buy, bool):
             raise ParameterError("buy", "true or false", self.buy)
         object.__setattr__(self, "seconds", declared.seconds("seconds", self.seconds))

@@ -31,6 +31,7 @@ max_groups = 1                # groups of one question in which a person counts;
 # max_rows = 10               # rows of a person that count in one group
 # max_total_rows = 12         # rows of a person that count in all groups together: less noise than rows times groups
 # buy = false                 # refuse questions that lack bounds or limits; else they buy them with a share of their ε
+# lanes = 1                   # blocks of people on which a program runs at once; more are faster, and contend for cores
 """
 
 

@@ -99,7 +99,7 @@ def _block(rows: dict[str, Any]) -> float:
 def _blocks(held: Town, version: str) -> Any:
     frame = held.database(version=version).table("stays")
     told = blocks.sample_and_aggregate(
-        frame, _block, columns=["cost"], blocks=1, bounds=(0, 64), epsilon=EPSILON, seconds=0.2, lanes=1
+        frame, _block, columns=["cost"], blocks=1, bounds=(0, 64), epsilon=EPSILON, seconds=0.2
     )
     return told.values
 

@@ -176,12 +176,13 @@ def _program() -> Seen:
     import hubbub as hb
     from hubbub.attack.made_up import MadeUp
     from hubbub.cli.targets import gate
+    from hubbub.policy.tables import Limits
 
     source = MadeUp(0, "stays")
     ages = source.below(2000, 60) + 20
     costs = 3 * ages + source.below(2000, 20)
     columns = {"id": range(2000), "age": ages.tolist(), "cost": costs.tolist()}
-    with gate("stays", columns, epsilon=Fraction(2), max_groups=1, max_rows=1) as db:
+    with gate("stays", columns, epsilon=Fraction(2), limits=Limits(lanes=4)) as db:  # nobody's rows: blocks may contend
         found = hb.sample_and_aggregate(
             db.table("stays"), _slope, columns=["age", "cost"], blocks=20, bounds=(0, 10), epsilon=2, seconds=0.2
         )

@@ -288,7 +288,7 @@ class Database(Learning, Publishing):
                 principal=self.principal,
                 prepare=self._prepared,
             )
-            known = {one: known[one] for one in lacking(asked, policy)}  # the order in which they are recalled
+            known = {wanted: known[wanted] for wanted in lacking(asked, policy)}  # the order in which they are recalled
         return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 
     def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:

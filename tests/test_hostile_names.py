@@ -98,13 +98,13 @@ def test_answers_of_both_are_stored_apart(dotted: hb.Database) -> None:
 )  # fmt: skip
 def test_names_that_mean_something_elsewhere(tmp_path: Path, names: tuple[str, ...]) -> None:
     shown = ['"' + name.replace('"', '""') + '"' for name in names]
-    sums, most = (", ".join(f"{how}({one}) AS {one}" for one in shown) for how in ("sum", "max"))
+    sums, most = (", ".join(f"{how}({name}) AS {name}" for name in shown) for how in ("sum", "max"))
     with opened(tmp_path, frame(*names, unit="row"), unit="row", name="t") as db:
         wanted = tuple(range(1, len(names) + 1))
         assert columns_read(db, f"select {sums} from t") == wanted
         grouped = f"select row, {most} from t group by row"
         assert columns_read(db, f"select {sums} from ({grouped}) as unit") == wanted
-        joined = ", ".join(f"sum(c1.{one}), sum(unit.{one})" for one in shown)
+        joined = ", ".join(f"sum(c1.{name}), sum(unit.{name})" for name in shown)
         text = f"select {joined} from t as unit join t as c1 using (row)"
         assert columns_read(db, text) == tuple(place for place in wanted for _ in range(2))
 
@@ -238,5 +238,5 @@ def test_a_policy_file(tmp_path: Path) -> None:
 
 
 def test_policies_whose_dots_are_elsewhere_differ(tmp_path: Path) -> None:
-    with opened(tmp_path, frame("b.c"), name="a") as one, opened(tmp_path, frame("c"), name="a.b") as other:
-        assert one.policy.fingerprint != other.policy.fingerprint
+    with opened(tmp_path, frame("b.c"), name="a") as first, opened(tmp_path, frame("c"), name="a.b") as second:
+        assert first.policy.fingerprint != second.policy.fingerprint

@@ -361,7 +361,7 @@ class Database(Learning, Publishing):
                 key=key,
             )
             known |= self._buyer().obtain(unknown, price=price, rest=rest, then=then)
-            known = {one: known[one] for one in lacking(asked, policy)}  # the order in which they are recalled
+            known = {wanted: known[wanted] for wanted in lacking(asked, policy)}  # the order in which they are recalled
         return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
 
     def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:

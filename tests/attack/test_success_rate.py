@@ -31,11 +31,11 @@ def tail(right: int, trials: int, chance: Fraction) -> Fraction:
 @pytest.mark.parametrize("chance", [Fraction(1, 2), Fraction(101, 200), Fraction(9, 10), Fraction(1, 5)])
 @pytest.mark.parametrize(("right", "trials"), [(0, 1), (1, 1), (7, 20), (20, 20), (119, 200), (189, 200), (200, 200)])
 def test_guesses_follow_the_binomial_law(right: int, trials: int, chance: Fraction) -> None:
-    found = against_guessing(right, trials=trials, chance=float(chance))
-    assert found.p_value == pytest.approx(float(tail(right, trials, chance)), rel=1e-9)
-    assert found.least_p_value == pytest.approx(float(chance**trials), rel=1e-9)
+    result = against_guessing(right, trials=trials, chance=float(chance))
+    assert result.p_value == pytest.approx(float(tail(right, trials, chance)), rel=1e-9)
+    assert result.least_p_value == pytest.approx(float(chance**trials), rel=1e-9)
     twice = against_guessing(right, trials=trials, chance=float(chance), tries=2)
-    assert twice.p_value == pytest.approx(min(1.0, 2 * found.p_value))
+    assert twice.p_value == pytest.approx(min(1.0, 2 * result.p_value))
 
 
 def test_the_level_is_met_on_both_sides() -> None:
@@ -61,11 +61,11 @@ def test_members_follow_the_law_of_ranks(members: int, strangers: int, rank: int
         others = [place for place in range(members + strangers) if place not in places]
         seen[sum(place < others[rank - 1] for place in places)] += 1
     for above in range(members + 1):
-        found = against_strangers(above, members=members, strangers=strangers, rank=rank)
+        result = against_strangers(above, members=members, strangers=strangers, rank=rank)
         wanted = Fraction(sum(many for k, many in seen.items() if k >= above), len(orders))
-        assert found.p_value == pytest.approx(float(wanted))
-    assert found.p_value == pytest.approx(found.least_p_value)
-    assert found.chance == pytest.approx(sum(k * many for k, many in seen.items()) / len(orders) / members)
+        assert result.p_value == pytest.approx(float(wanted))
+    assert result.p_value == pytest.approx(result.least_p_value)
+    assert result.chance == pytest.approx(sum(k * many for k, many in seen.items()) / len(orders) / members)
 
 
 def test_records_are_bounded_by_their_law() -> None:
@@ -76,21 +76,21 @@ def test_records_are_bounded_by_their_law() -> None:
     blocks = {block: math.prod(share[a] * share[b] for a, b in block) for block in itertools.product(cells, repeat=5)}
     assert sum(blocks.values()) == 1
 
-    def overlap(one: object, other: object) -> int:
-        return (Counter(one) & Counter(other)).total()  # type: ignore[call-overload, no-any-return]
+    def overlap(left: object, right: object) -> int:
+        return (Counter(left) & Counter(right)).total()  # type: ignore[call-overload, no-any-return]
 
     best = max(
         sum(p * overlap(guess, block) for block, p in blocks.items())
         for guess in itertools.combinations_with_replacement(cells, 5)
     )
     for guess in ([("f", "l")] * 5, truth, [("m", "h")] * 5, truth[:3]):
-        found = against_likely_records(guess, truth, cells=cells)
-        assert found.right == overlap(guess, truth)
-        likely = sum(p for block, p in blocks.items() if overlap(guess, block) >= found.right)
-        assert float(likely) <= found.p_value <= 1
-        assert found.chance == pytest.approx(float(best) / 5)
+        result = against_likely_records(guess, truth, cells=cells)
+        assert result.right == overlap(guess, truth)
+        likely = sum(p for block, p in blocks.items() if overlap(guess, block) >= result.right)
+        assert float(likely) <= result.p_value <= 1
+        assert result.chance == pytest.approx(float(best) / 5)
     met = sum(p for block, p in blocks.items() if overlap(truth, block) == 5)
-    assert float(met) <= found.least_p_value <= 6 * float(met), "a bound, and no empty one"
+    assert float(met) <= result.least_p_value <= 6 * float(met), "a bound, and no empty one"
 
 
 def test_what_epsilon_allows() -> None:
@@ -99,7 +99,7 @@ def test_what_epsilon_allows() -> None:
     assert most_allowed(0.01, epsilon=1) < 0.01 * math.e
 
 
-def told(wrong: int, people: int = 200) -> Finding:
+def rebuilt(wrong: int, people: int = 200) -> Finding:
     """Exact answers about a column in which some bits are turned over: all others are rebuilt."""
     secret = MadeUp(0, "secret").bits(people)
     turned = secret.copy()
@@ -107,39 +107,39 @@ def told(wrong: int, people: int = 200) -> Finding:
     return reconstruction(secret, exact(turned), target="a column with mistakes")
 
 
-def test_nearly_everything_rebuilt_is_something_told() -> None:
+def test_nearly_everything_rebuilt_is_something_rebuilt() -> None:
     """94.5% of 200 bits, of which 50.5% are the commoner one, is no luck."""
-    found = told(11)
-    assert found.works
-    assert found.verdict == "94.5% of the bits were found, and 50.5% by chance."
-    assert found.rate is not None
-    assert (found.rate.right, found.rate.trials, found.rate.chance) == (189, 200, 0.505)
-    assert found.rate.p_value == pytest.approx(float(tail(189, 200, Fraction(101, 200))), rel=1e-9)
-    assert found.rate.p_value < 1e-40
-    assert "189 of 200 guesses are right (94.5%); without the release 50.5% would be." in str(found)
-    assert found.to_dict()["rate"]["is_better"] is True
-    assert found.numbers["people"] == 200
+    result = rebuilt(11)
+    assert result.works
+    assert result.verdict == "94.5% of the bits were found, and 50.5% by chance."
+    assert result.rate is not None
+    assert (result.rate.right, result.rate.trials, result.rate.chance) == (189, 200, 0.505)
+    assert result.rate.p_value == pytest.approx(float(tail(189, 200, Fraction(101, 200))), rel=1e-9)
+    assert result.rate.p_value < 1e-40
+    assert "189 of 200 guesses are right (94.5%); without the release 50.5% would be." in str(result)
+    assert result.to_dict()["rate"]["is_better"] is True
+    assert result.numbers["people"] == 200
 
 
 @pytest.mark.parametrize(("wrong", "works"), [(65, True), (66, False)])
 def test_the_verdict_turns_at_the_level(wrong: int, works: bool) -> None:
     """135 of 200 where chance is 50.5% have p = 8.4e-07, and 134 have 1.7e-06."""
-    found = told(wrong)
-    assert found.rate is not None
-    assert found.works is works is (tail(200 - wrong, 200, Fraction(101, 200)) <= LEVEL)
-    assert not found.is_undecided
-    assert ("not significantly better" in found.verdict) is not works
+    result = rebuilt(wrong)
+    assert result.rate is not None
+    assert result.works is works is (tail(200 - wrong, 200, Fraction(101, 200)) <= LEVEL)
+    assert not result.is_undecided
+    assert ("not significantly better" in result.verdict) is not works
 
 
 def test_the_best_of_two_methods_is_charged_for_both() -> None:
     secret = MadeUp(1, "secret").bits(40)
-    one = reconstruction(secret, exact(secret), target="exact answers")
+    alone = reconstruction(secret, exact(secret), target="exact answers")
     both = reconstruction(secret, exact(secret), target="exact answers", methods=METHODS)
-    assert both.numbers["p"] == pytest.approx(2 * one.numbers["p"])
+    assert both.numbers["p"] == pytest.approx(2 * alone.numbers["p"])
 
 
-def test_a_column_of_one_value_cannot_be_told() -> None:
-    found = reconstruction(np.ones(50), exact(np.ones(50)), target="exact answers")
-    assert not found.works
-    assert found.is_undecided
-    assert found.numbers["p"] == 1
+def test_a_column_of_one_value_cannot_be_rebuilt() -> None:
+    result = reconstruction(np.ones(50), exact(np.ones(50)), target="exact answers")
+    assert not result.works
+    assert result.is_undecided
+    assert result.numbers["p"] == 1

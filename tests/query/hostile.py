@@ -66,7 +66,7 @@ def scene(rng: Random) -> Scene:
     """No two names of a table are alike to SQL; tables may share all of theirs."""
     spelt = _different(rng, 3)
     unit, *_ = own = _different(rng, 6)
-    others = [unit, *(one for one in _different(rng, 6) if one.lower() != unit.lower())][:5]
+    others = [unit, *(name for name in _different(rng, 6) if name.lower() != unit.lower())][:5]
     public = _different(rng, 4)
     first = itertools.count(1)
 
@@ -102,10 +102,10 @@ def scene(rng: Random) -> Scene:
 def _different(rng: Random, many: int) -> list[str]:
     """Names that differ in more than case; every other time, such as look alike once they are joined."""
     first = rng.sample(DOTTED, len(DOTTED)) if rng.random() < 0.5 else []
-    found: dict[str, str] = {}
-    for one in (*first, *rng.sample(SPELLINGS, len(SPELLINGS))):
-        found.setdefault(one.lower(), one)
-    return list(found.values())[:many]
+    names: dict[str, str] = {}
+    for name in (*first, *rng.sample(SPELLINGS, len(SPELLINGS))):
+        names.setdefault(name.lower(), name)
+    return list(names.values())[:many]
 
 
 @dataclass
@@ -128,22 +128,22 @@ class Questions:
         return f"SELECT {self.sums(private, private)} FROM {quoted(private)} WHERE {self.condition(private, private)}"
 
     def own_join(self) -> str:
-        one, other = _different(self.rng, 2)
+        left, right = _different(self.rng, 2)
         private, second, _ = self.scene.names
         unit = self.scene.unit
-        on = self.rng.choice((f"ON {quoted(one, unit)} = {quoted(other, unit)}", f"USING ({quoted(unit)})"))
+        on = self.rng.choice((f"ON {quoted(left, unit)} = {quoted(right, unit)}", f"USING ({quoted(unit)})"))
         kind = self.rng.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
-        shown = f"{self.sums(one, private)}, {self.sums(other, second)}"
-        joined = f"{quoted(private)} AS {quoted(one)} {kind} {quoted(second)} AS {quoted(other)} {on}"
+        shown = f"{self.sums(left, private)}, {self.sums(right, second)}"
+        joined = f"{quoted(private)} AS {quoted(left)} {kind} {quoted(second)} AS {quoted(right)} {on}"
         return f"SELECT {shown} FROM {joined}"
 
     def public_join(self) -> str:
-        one, other = _different(self.rng, 2)
+        left, right = _different(self.rng, 2)
         private, _, public = self.scene.names
-        on = f"{quoted(one, self.scene.link[0])} = {quoted(other, self.scene.link[1])}"
-        shown = f"{self.sums(one, private)}, {self.sums(other, public)}"
+        on = f"{quoted(left, self.scene.link[0])} = {quoted(right, self.scene.link[1])}"
+        shown = f"{self.sums(left, private)}, {self.sums(right, public)}"
         return (
-            f"SELECT {shown} FROM {quoted(private)} AS {quoted(one)} JOIN {quoted(public)} AS {quoted(other)} ON {on}"
+            f"SELECT {shown} FROM {quoted(private)} AS {quoted(left)} JOIN {quoted(public)} AS {quoted(right)} ON {on}"
         )
 
     def subquery(self) -> str:
@@ -163,8 +163,8 @@ class Questions:
         alias, inner = _different(self.rng, 2)
         named = _different(self.rng, 3)
         private, unit = self.scene.names[0], self.scene.unit
-        one, other = self.rng.choices(self.scene.numbers(private), k=2)
-        values = [quoted(inner, unit), f"max({quoted(inner, one)})", f"min({quoted(inner, other)})"]
+        left, right = self.rng.choices(self.scene.numbers(private), k=2)
+        values = [quoted(inner, unit), f"max({quoted(inner, left)})", f"min({quoted(inner, right)})"]
         shown = ", ".join(f"{value} AS {quoted(name)}" for value, name in zip(values, named, strict=True))
         made = f"SELECT {shown} FROM {quoted(private)} AS {quoted(inner)} GROUP BY {quoted(inner, unit)}"
         return f"SELECT {self.added(alias, named[1:])} FROM ({made}) AS {quoted(alias)}"
@@ -177,12 +177,12 @@ class Questions:
         return f"SELECT {shown} FROM {quoted(private)} AS {quoted(alias)} GROUP BY 1"
 
     def exists(self) -> str:
-        one, other = _different(self.rng, 2)
+        left, right = _different(self.rng, 2)
         private, second, _ = self.scene.names
-        tied = f"{quoted(one, self.scene.unit)} = {quoted(other, self.scene.unit)} AND {self.condition(other, second)}"
-        inner = f"SELECT 1 FROM {quoted(second)} AS {quoted(other)} WHERE {tied}"
-        shown = self.sums(one, private)
-        return f"SELECT {shown} FROM {quoted(private)} AS {quoted(one)} WHERE EXISTS ({inner})"
+        tied = f"{quoted(left, self.scene.unit)} = {quoted(right, self.scene.unit)} AND {self.condition(right, second)}"
+        inner = f"SELECT 1 FROM {quoted(second)} AS {quoted(right)} WHERE {tied}"
+        shown = self.sums(left, private)
+        return f"SELECT {shown} FROM {quoted(private)} AS {quoted(left)} WHERE EXISTS ({inner})"
 
     # Parts of them
 
@@ -195,7 +195,7 @@ class Questions:
 
     def condition(self, alias: str, called: str) -> str:
         column = self.rng.choice(self.scene.numbers(called))
-        bounds = next(one.bounds for one in self.scene.columns[called] if one.name == column)
+        bounds = next(held.bounds for held in self.scene.columns[called] if held.name == column)
         assert bounds is not None
         return f"{quoted(alias, column)} > {int(bounds[0]) + self.rng.randint(1, 8)}"
 
@@ -204,7 +204,7 @@ class Questions:
         private = self.scene.names[0]
         columns = self.scene.numbers(private)
         names = _different(self.rng, len(columns))
-        shown = [f"{quoted(inner, one)} AS {quoted(name)}" for one, name in zip(columns, names, strict=True)]
+        shown = [f"{quoted(inner, own)} AS {quoted(name)}" for own, name in zip(columns, names, strict=True)]
         return f"SELECT {', '.join(shown)} FROM {quoted(private)} AS {quoted(inner)}", names
 
 

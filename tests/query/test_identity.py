@@ -32,7 +32,7 @@ def catalogue_of(made: Scene, *, bounded: bool = True) -> Catalogue:
     """What is public of a scene, which needs no engine; without bounds, what questions lack is bought."""
     units = dict.fromkeys(made.names[:2], made.unit)
     columns = made.columns if bounded else {
-        called: tuple(replace(one, bounds=None) for one in listed) for called, listed in made.columns.items()
+        called: tuple(replace(column, bounds=None) for column in listed) for called, listed in made.columns.items()
     }  # fmt: skip
     tables = {called: inside._table(called, listed, units.get(called)) for called, listed in columns.items()}
     limits = Limits(max_groups=9, max_rows=9) if bounded else Limits()
@@ -45,9 +45,9 @@ def test_the_text_of_a_question_reads_as_that_question(rng: Random) -> None:
     made = scene(rng)
     catalogue, texts = catalogue_of(made), Questions(rng, made).all()
     known: dict[str, Question] = {}
-    for found in (read(text, catalogue) for text in texts):
-        assert read(found.text, catalogue) == found
-        assert known.setdefault(found.identity, found) == found
+    for question in (read(text, catalogue) for text in texts):
+        assert read(question.text, catalogue) == question
+        assert known.setdefault(question.identity, question) == question
 
 
 @pytest.mark.parametrize("text", test_relations_sql.QUESTIONS)
@@ -55,8 +55,8 @@ def test_the_text_of_an_ordinary_question_reads_as_that_question(text: str) -> N
     catalogue = Catalogue(
         Policy(account="people", budget=BUDGET, tables=test_relations_sql.TABLES, limits=test_relations_sql.WIDE)
     )
-    found = read(text, catalogue)
-    assert read(found.text, catalogue) == found
+    question = read(text, catalogue)
+    assert read(question.text, catalogue) == question
 
 
 @given(rng=seeds())
@@ -67,8 +67,8 @@ def test_different_facts_have_different_names(rng: Random) -> None:
     catalogue = catalogue_of(made, bounded=False)
     known: dict[str, Relation] = {}
     for text in Questions(rng, made).all():
-        found = read(text, catalogue)
-        for wanted in lacking(found, catalogue.policy):
+        question = read(text, catalogue)
+        for wanted in lacking(question, catalogue.policy):
             assert known.setdefault(wanted.name(catalogue.policy), wanted.relation) == wanted.relation
 
 
@@ -124,15 +124,18 @@ CLOSE = (
 
 def test_questions_that_look_alike() -> None:
     """Each has a text of its own, and reads the column that it names."""
-    columns = (Column(name="u", kind=of(Type.INTEGER)), *(Column(name=one, kind=integer(0, 9)) for one in ("b", "a.b")))
+    columns = (
+        Column(name="u", kind=of(Type.INTEGER)),
+        *(Column(name=name, kind=integer(0, 9)) for name in ("b", "a.b")),
+    )
     tables = {"t": inside._table("t", columns, "u")}
     catalogue = Catalogue(Policy(account="people", budget=BUDGET, tables=tables))
-    found = {text: read(text, catalogue) for text in CLOSE}
-    assert len({one.text for one in found.values()}) == len(CLOSE)
-    assert all(read(one.text, catalogue) == one for one in found.values())
+    asked = [read(text, catalogue) for text in CLOSE]
+    assert len({question.text for question in asked}) == len(CLOSE)
+    assert all(read(question.text, catalogue) == question for question in asked)
     bought = []
-    for one in (one for one in found.values() if one.asked[0].argument is not None):
-        facts = {wanted: wanted.anything for wanted in lacking(one, catalogue.policy)}
-        bought.append(informed(one, catalogue.policy, facts)[0])
-    assert len({one.identity for one in bought}) == len(bought)
-    assert not {one.identity for one in bought} & {one.text for one in found.values()}
+    for question in (question for question in asked if question.asked[0].argument is not None):
+        facts = {wanted: wanted.anything for wanted in lacking(question, catalogue.policy)}
+        bought.append(informed(question, catalogue.policy, facts)[0])
+    assert len({question.identity for question in bought}) == len(bought)
+    assert not {question.identity for question in bought} & {question.text for question in asked}

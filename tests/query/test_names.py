@@ -34,14 +34,14 @@ class World:
         for called, columns in made.columns.items():
             fill(self.engine.connection, called, inside._kinds(columns), made.rows[called])
         units = dict.fromkeys(made.names[:2], made.unit)
-        tables = {one: inside._table(one, columns, units.get(one)) for one, columns in made.columns.items()}
+        tables = {name: inside._table(name, columns, units.get(name)) for name, columns in made.columns.items()}
         facts: dict[str, Any] = {"account": "people", "budget": Budget(epsilon=Fraction(10**6))}
         declared = Policy(**facts, tables=tables, limits=WIDE, version=str(next(inside._VERSIONS)))
         return Database(declared, ledger=self.ledger, engine=self.engine)
 
     def differences(self, made: Scene) -> list[str]:
         """Questions that are answered otherwise than DuckDB and the interpreter do."""
-        db, found = self.put(made), []
+        db, wrong = self.put(made), []
         for text in Questions(Random(made.unit), made).all():
             planned = db.plan(text, epsilon=1)
             keys = len(planned.question.groups)
@@ -49,18 +49,18 @@ class World:
             self.engine.connection.execute("DROP TABLE IF EXISTS temp.main.keys0")
             said = {row[:keys]: row[keys:] for row in self.engine.connection.execute(text).fetchall()}
             if {key: ours[key] for key in said} != {key: _zeros(row) for key, row in said.items()}:
-                found.append(f"DuckDB: {text}")
+                wrong.append(f"DuckDB: {text}")
             relation = planned.aggregate.input
             if rows_of(self.engine.connection, relation, made.case) != meant(
                 self.engine.connection, relation, made.case
             ):
-                found.append(f"interpreter: {text}")
-        return found
+                wrong.append(f"interpreter: {text}")
+        return wrong
 
 
 def _zeros(row: Sequence[Any]) -> tuple[Any, ...]:
     """A sum of nothing is 0 here."""
-    return tuple(0 if one is None else one for one in row)
+    return tuple(0 if cell is None else cell for cell in row)
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,8 @@ def green_hair(
         for run in range(repeats):
             weights[world, run] = float(np.asarray(learn(people, told))[column]) * np.sign(people[person, column])
     right = float(np.mean([(weights[0] < 0) + (weights[0] == 0) / 2, (weights[1] > 0) + (weights[1] == 0) / 2]))
-    told_right = int((weights[0] < 0).sum() + (weights[1] > 0).sum())  # a weight of 0 says nothing: not right
-    rate = against_guessing(told_right, trials=2 * repeats, chance=0.5)
+    read_right = int((weights[0] < 0).sum() + (weights[1] > 0).sum())  # a weight of 0 says nothing: not right
+    rate = against_guessing(read_right, trials=2 * repeats, chance=0.5)
     return Finding(
         title=f"The weight of green hair in {target}",
         verdict=(

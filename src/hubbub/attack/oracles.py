@@ -70,7 +70,7 @@ def error_oracle(ask: Ask, suspects: Suspects, *, target: str, ways: dict[str, s
         rows.append((name, told, f"{right / len(truth):.0%}" if told == "both" else "nothing"))
         best = max(best, right if told == "both" else round(base * len(truth)))  # else the commoner bit is named
     rate = against_guessing(best, trials=len(truth), chance=base, tries=len(tried))
-    tells = any(told == "both" for _, told, _ in rows)
+    tells = any(fails == "both" for _, fails, _ in rows)
     return Finding(
         title=f"Errors of {target}",
         verdict=(

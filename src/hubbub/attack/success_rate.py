@@ -71,13 +71,13 @@ class SuccessRate:
         return "not significantly better than chance" if self.is_decidable else "too few guesses to tell from chance"
 
     def __str__(self) -> str:
-        told = (
+        sentence = (
             f"{self.right:,} of {self.trials:,} guesses are right ({self.share:.1%}); without the release "
             f"{self.chance:.1%} would be. Luck alone does as well with p = {_written(self.p_value)}"
         )
         if self.is_better or self.is_decidable:
-            return f"{told}: {self.judged} at the level {LEVEL:.0e}."
-        return f"{told}: {self.judged} at the level {LEVEL:.0e} (all right: p = {_written(self.least_p_value)})."
+            return f"{sentence}: {self.judged} at the level {LEVEL:.0e}."
+        return f"{sentence}: {self.judged} at the level {LEVEL:.0e} (all right: p = {_written(self.least_p_value)})."
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -153,7 +153,7 @@ def against_likely_records(
     """
     people, trials = len(truth), max(len(truth), len(guessed))
     shares = [_shares(column) for column in zip(*truth, strict=True)]
-    likely = {cell: math.prod(own.get(one, 0.0) for own, one in zip(shares, cell, strict=True)) for cell in cells}
+    likely = {cell: math.prod(own.get(value, 0.0) for own, value in zip(shares, cell, strict=True)) for cell in cells}
     copies = [float(p) for share in likely.values() if share for p in binom.sf(range(people), people, share)]
 
     def bound(records: Sequence[Record], right: int) -> float:

@@ -132,8 +132,8 @@ class Lowering:
 
     def _scan(self, op: Scan) -> tuple[Sql, Names]:
         table = self._tables[op.table]
-        names = {one.name: self._fresh() for one in op.columns}
-        named = [(_declared(table, one.reads), one.kind, names[one.name]) for one in op.columns]
+        names = {column.name: self._fresh() for column in op.columns}
+        named = [(_declared(table, column.reads), column.kind, names[column.name]) for column in op.columns]
         shown = [(Sql(scan_value(name(column), kind)), made) for column, kind, made in named if own(table, column)]
         if op.unit is None:
             listed = [alias(value, made) for value, made in shown]

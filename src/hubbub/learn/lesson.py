@@ -142,7 +142,7 @@ def read(wish: Wish, policy: Policy, catalogue: Catalogue) -> Lesson:
     _check_estimator(estimator)
     if policy.budget.neighbors is not Neighbors.ADD_REMOVE:
         raise NotAllowed("Learning is for accounts whose neighbours add or remove a unit. Open one with such a budget.")
-    different = {one.lower() if isinstance(one, str) else one for one in (*names, target)}
+    different = {name.lower() if isinstance(name, str) else name for name in (*names, target)}
     if isinstance(wish.columns, str) or not names or len(different) != len(names) + 1:
         raise ParameterError("columns", "a list of different names, the target's not among them", wish.columns)
     if len(names) > MOST_COLUMNS:
@@ -239,8 +239,9 @@ def _declared_keys(label: Expression, relation: Relation, policy: Policy) -> Seq
     rows, value = behind(relation, label)
     if not isinstance(rows, Scan) or not isinstance(value, Column):
         return None
-    declared = [policy.tables[rows.table].column(one.reads) for one in rows.columns if one.name == value.name]
-    return next((one.keys for one in declared if one is not None), None)
+    reads = next(column.reads for column in rows.columns if column.name == value.name)
+    declared = policy.tables[rows.table].column(reads)
+    return None if declared is None else declared.keys
 
 
 def _coded(label: Expression, classes: Sequence[Any]) -> Expression:

@@ -188,7 +188,7 @@ def _interval_of(plan: Plan, place: int) -> int | None:
 def _shows(plan: Plan, place: int) -> int | None:
     """The aggregate that an output shows as it is, if it does."""
     expression, asked = plan.question.outputs[place].expression, range(len(plan.question.asked))
-    return next((one for one in asked if expression == Column(noisy_name(one), expression.kind)), None)
+    return next((at for at in asked if expression == Column(noisy_name(at), expression.kind)), None)
 
 
 def _compared(order: Sequence[Order], left: Any, right: Any) -> int:

@@ -110,7 +110,7 @@ class Frame:
     def group_by(self, *columns: str | Term, **named: Operand) -> "Grouped":
         """A group for each combination of these values."""
         keys: dict[str, Term] = {}
-        given = [(one if isinstance(one, str) else one.text, _column(one)) for one in columns]
+        given = [(key if isinstance(key, str) else key.text, _column(key)) for key in columns]
         for called, term in [*given, *((called, _term(term)) for called, term in named.items())]:
             if keys.setdefault(called, term).text != term.text:
                 raise ParameterError("columns", "under different names; name an expression: group_by(name=…)", called)

@@ -289,6 +289,6 @@ def equal(one: Expression, other: Expression) -> Pair:
 
 def _only(side: Expression, source: Source) -> bool | None:
     """Whether an expression looks at this table alone, at others alone, or (None) at both or neither."""
-    names = {one.column.name for one in source.columns}
+    names = {named.column.name for named in source.columns}
     own = {name in names for name in columns_of(side)}
     return own.pop() if len(own) == 1 else None

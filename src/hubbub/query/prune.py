@@ -29,7 +29,7 @@ def pruned(op: Relation, needed: Needed) -> Relation:
     """The relation with the needed columns, and others only where an operation needs them itself."""
     match op:
         case Scan():
-            return replace(op, columns=tuple(one for one in op.columns if one.name in needed))
+            return replace(op, columns=tuple(column for column in op.columns if column.name in needed))
         case Filter():
             return replace(op, input=pruned(op.input, needed | columns_of(op.condition)))
         case Project():

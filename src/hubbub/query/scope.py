@@ -96,7 +96,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
     )
     scan = Scan(
         table=table.name,
-        columns=tuple(ScanColumn(one.column.name, one.column.kind, one.name) for one in columns),
+        columns=tuple(ScanColumn(named.column.name, named.column.kind, named.name) for named in columns),
         unit=table.unit,
         path=table.path,
         held=catalogue.policy.held(table.name),
@@ -169,7 +169,7 @@ class Scope:
         ]
         found = settled(found)
         if not found:
-            here = sorted(qualify(source.alias, one.name) for source in self.sources for one in source.columns)
+            here = sorted(qualify(source.alias, named.name) for source in self.sources for named in source.columns)
             raise UnknownName(f"There is no column {node.sql()!r}. There are: {', '.join(here)}.", column=node.name)
         if len(found) > 1:
             where = f"Say which: table.{node.name}" if wanted is None else "Give each its own name"

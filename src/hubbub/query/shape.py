@@ -36,7 +36,7 @@ def shape(op: Relation) -> Shape:
     """The columns of a relation, in order, with what their values can be."""
     match op:
         case Scan(columns=columns):
-            return {one.name: one.kind for one in columns}
+            return {column.name: column.kind for column in columns}
         case Filter() | Cap() | Match():
             return shape(op.input)
         case Project(columns=made):

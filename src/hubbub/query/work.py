@@ -89,7 +89,7 @@ def one_match(op: Relation, keys: tuple[Expression, ...], policy: Policy) -> boo
     match op:
         case Scan(table=table, columns=columns):
             named = {key.name for key in keys if isinstance(key, Column)}
-            return any(policy.has_key(table, one.reads) for one in columns if one.name in named)
+            return any(policy.has_key(table, column.reads) for column in columns if column.name in named)
         case Reduce(keys=own):
             return {name for name, _ in own} <= {getattr(key, "name", None) for key in keys}
         case Filter() | Match():

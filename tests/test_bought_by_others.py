@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub import publish
-from hubbub.errors import BudgetExceeded, HubbubError, KeyConflict, MissingBounds, NotAllowed
+from hubbub import buying, publish, session
+from hubbub.errors import BudgetExceeded, HubbubError, KeyConflict, MayOverflow, MissingBounds, NotAllowed
 from hubbub.policy.tables import Limits
 from hubbub.privacy.filter import LOSS_UNIT
 from tests.granting import ALL, COUNT, ONE, TOTAL, entries, frame, granted, loaded, own
@@ -152,6 +152,72 @@ def test_facts_that_one_has_bought_stay_ones_own(world: World) -> None:
     assert own(ann) > 20, "the owner's, which cost her as much as it cost the owner"
     paid = [entry.content["paid"] for entry in db.ledger.entries() if entry.kind == "fact"]
     assert len(paid) == len(set(paid)) == 2, "the owner's and Bob's; Ann's are the owner's"
+
+
+def test_what_is_stored_is_shared_when_the_account_has_nothing_left(tmp_path: Path) -> None:
+    world = World(tmp_path, budget=hb.Budget(epsilon=Fraction(2)))
+    db = loaded(world)
+    bob = granted(db, "bob", 2)
+    db.sql(TOTAL, epsilon=1)
+    db.sql(COUNT, epsilon=1)
+    assert bob.explain(TOTAL, epsilon=1).to_dict()["fits"] is False, "nothing tells that it is there"
+    assert bob.sql(TOTAL, epsilon=1).stored is not None
+    assert own(bob) == 1, "bounds and answer, each as dear as it was for the owner"
+    before = entries(db)
+    with pytest.raises(BudgetExceeded, match='account "people" has ε = 0 left'):
+        bob.sql("SELECT avg(points) AS m FROM stays", epsilon=1)
+    assert entries(db) == before
+    world.close()
+
+
+def test_two_who_buy_the_same_at_once_have_one_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bob asks while Ann's bounds are measured: they are paid for, and not stored yet."""
+    db = loaded(world)
+    ann, bob = granted(db, "ann", 5), granted(db, "bob", 5)
+    work, asked = buying._work, []
+
+    def meanwhile(*given: Any) -> Any:
+        measure = work(*given)
+
+        def measured(meter: Any) -> str:
+            if not asked:
+                asked.append(bob)
+                bob.sql(TOTAL, epsilon=1)
+            return measure(meter)
+
+        return measured
+
+    monkeypatch.setattr(buying, "_work", meanwhile)
+    ann.sql(TOTAL, epsilon=1)
+    assert told(ann) == told(bob) == ([FACT], [])
+    paid = [entry.content["paid"] for entry in db.ledger.entries() if entry.kind == "fact"]
+    assert len(paid) == len(set(paid)) == 2
+    assert own(ann) == own(bob) == 1
+    db.ledger.verify()
+
+
+def test_errors_that_facts_of_others_would_make_are_not_told_before_they_are_paid(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan with the owner's bounds fails, as one with very large ones may: Bob hears of it when they are his."""
+    db = loaded(world)
+    db.sql(TOTAL, epsilon=100)
+    bob = granted(db, "bob", 200)
+    (bounds,) = db.explain(TOTAL, epsilon=1).known.values()
+    informed = session.informed
+
+    def fails(asked: Any, policy: Any, facts: Any) -> Any:
+        if bounds in facts.values():
+            raise MayOverflow("Sums could get too large.")
+        return informed(asked, policy, facts)
+
+    monkeypatch.setattr(session, "informed", fails)
+    bob.explain(TOTAL, epsilon=1)
+    before = entries(db)
+    with pytest.raises(MayOverflow):
+        bob.sql(TOTAL, epsilon=1)
+    assert entries(db) == before + 1, "the share that paid for them"
+    assert own(bob) > 0
 
 
 def test_a_wrong_question_says_the_same_whatever_others_have_asked(world: World) -> None:

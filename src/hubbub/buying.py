@@ -23,13 +23,13 @@ from typing import Any
 
 from hubbub.attempt import Log
 from hubbub.engines.run import Run
-from hubbub.errors import BudgetExceeded, LedgerCorrupt
+from hubbub.errors import BudgetExceeded, HubbubError, LedgerCorrupt
 from hubbub.ledger import Ask, Fact, Ledger
 from hubbub.ledger.entry import digest_of
 from hubbub.meter import Meter, answered
 from hubbub.policy.tables import Policy
 from hubbub.query.bought import Wanted
-from hubbub.query.looks import Look, shares
+from hubbub.query.looks import Look, any_facts, shares
 from hubbub.query.ops import Aggregate
 from hubbub.secret import Facts, Secret
 
@@ -55,19 +55,22 @@ class Buyer:
                 found[fact] = record.value["value"]
         return found
 
-    def obtain(self, wanted: Sequence[Wanted], *, price: Fraction, rest: Fraction, then: Ask) -> Known:
+    def obtain(self, wanted: Sequence[Wanted], *, price: Fraction, then: Callable[[Known], Ask]) -> Known:
         """Come by facts that the asker does not hold: those of others where its limits can pay, else its own.
 
-        ``then`` is the question that follows. All of it is held against every cap before the first charge.
+        ``then`` says what is asked once they are known. All of it is held against every cap before the first charge.
         """
+        each, rest = shares(wanted, price)
+        unknown = replace(then(any_facts(each)), epsilon=None)  # an answer to it cannot be found yet
         others = {fact: record for fact in wanted if (record := self._recalled(fact.name(self.policy))) is not None}
         try:
-            bought = self._checked(wanted, others, price=price, then=then)
+            follows = self._following(others, then) if len(others) == len(wanted) else None
+            bought = self._checked(wanted, others, price=price, then=follows or unknown)
         except BudgetExceeded:
             if not others:
                 raise
             others = {}
-            bought = self._checked(wanted, others, price=price, then=then)
+            bought = self._checked(wanted, others, price=price, then=unknown)
         runs = [(look, self.prepare(look.aggregate)) for look in bought]
         found: Known = {}
         for name, epsilon in _looks_of(others.values()):
@@ -75,6 +78,13 @@ class Buyer:
         for look, run in runs:
             found |= self._bought(look, run, bought[look], rest)
         return found
+
+    def _following(self, others: Mapping[Wanted, Fact], then: Callable[[Known], Ask]) -> Ask | None:
+        """The question with facts of others, which may be answered already; its errors are not told before they are."""
+        try:
+            return then({fact: record.value["value"] for fact, record in others.items()})
+        except HubbubError:
+            return None
 
     def _checked(
         self, wanted: Sequence[Wanted], others: Mapping[Wanted, Fact], *, price: Fraction, then: Ask

@@ -15,7 +15,6 @@ from hubbub.engines.run import Run
 from hubbub.errors import PolicyError
 from hubbub.ledger import Ask, Ledger
 from hubbub.meter import Meter, Reply, answered
-from hubbub.privacy.event import Event
 from hubbub.query import stored
 from hubbub.query.diagnose import diagnostics
 from hubbub.query.diagnosis import Diagnosis, diagnosis_of
@@ -28,9 +27,19 @@ def plans_of(planned: Plan) -> tuple[Plan, ...]:
     return together(questions, planned.policy, epsilon=planned.epsilon, delta=planned.delta)
 
 
-def events_of(planned: Plan) -> tuple[Event, ...]:
-    """What a diagnosis of a plan draws."""
-    return tuple(event for counted in plans_of(planned) for event in counted.events)
+def ask_of(planned: Plan, *, price: Fraction, principal: str, key: str | None) -> Ask:
+    """What is asked of the ledger for the diagnosis of a plan."""
+    return Ask(
+        account=planned.policy.account,
+        question=f"diagnose {planned.question.identity}",
+        events=tuple(event for counted in plans_of(planned) for event in counted.events),
+        epsilon=price,
+        delta=planned.delta,
+        principal=principal,
+        policy=planned.policy.fingerprint,
+        version=planned.policy.version,
+        key=key,
+    )
 
 
 def diagnosed(
@@ -48,18 +57,7 @@ def diagnosed(
     about, plans = diagnostics(planned), plans_of(planned)
     questions, policy = [one.question for one in about], planned.policy
     runs = [prepare(one) for one in plans]
-    ask = Ask(
-        account=policy.account,
-        question=f"diagnose {planned.question.identity}",
-        events=tuple(event for counted in plans for event in counted.events),
-        epsilon=price,
-        delta=planned.delta,
-        principal=principal,
-        policy=policy.fingerprint,
-        version=policy.version,
-        key=key,
-    )
-
+    ask = ask_of(planned, price=price, principal=principal, key=key)
     named = [stored.groups_name(planned), [number.what for one in about for number in one.numbers]]
 
     def work(meter: Meter) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from hubbub.attempt import Log
-from hubbub.buying import Buyer
+from hubbub.buying import Buyer, Known
 from hubbub.engines.run import Run
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.ledger import Ask, Ledger
@@ -78,10 +78,19 @@ class Desk:
         """Pay, count, add noise, store, and give what is stored."""
         made = self._planned(wish, buys=True, key=key)
         count = self._counting(made)
-        ask = Ask(
+        ask = self._ask(made, key)
+
+        def work(meter: Meter) -> str:
+            noisy, _ = measured(made.prepared, count(), meter=meter, account=self.policy.account)
+            return offer.written(made, noisy)
+
+        return answered(self.ledger, ask, work, present=lambda reply: self._presented(made, reply), log=self.log)
+
+    def _ask(self, made: Offer, key: str | None) -> Ask:
+        return Ask(
             account=self.policy.account,
             question=made.question,
-            events=offer.events_of(made),
+            events=tuple(measurement.mechanism.event for measurement in made.prepared.measurements),
             epsilon=made.price,
             delta=made.prepared.terms.delta,
             principal=self.principal,
@@ -89,12 +98,6 @@ class Desk:
             version=self.policy.version,
             key=key,
         )
-
-        def work(meter: Meter) -> str:
-            noisy, _ = measured(made.prepared, count(), meter=meter, account=self.policy.account)
-            return offer.written(made, noisy)
-
-        return answered(self.ledger, ask, work, present=lambda reply: self._presented(made, reply), log=self.log)
 
     def _presented(self, made: Offer, reply: Reply) -> Published | Tables | SparseRelease:
         """Make the release of what is stored."""
@@ -179,21 +182,15 @@ class Desk:
         known = buyer.held(wanted)
         unknown = [fact for fact in wanted if fact not in known]
         each, rest = shares(unknown, price)
+
+        def offered(facts: Known) -> Offer:
+            return offer.offered(wish, layout, policy, facts, price=price, rest=rest)
+
+        if each and not buys:
+            return replace(offered(known | any_facts(each)), known=known, unknown=each)
         if each:
-            any_of_them = known | any_facts(each)
-            first = offer.offered(wish, layout, policy, any_of_them, price=price, rest=rest)
-            if not buys:
-                return replace(first, known=known, unknown=each)
-            then = Ask(
-                account=self.policy.account,
-                question=first.question,
-                events=offer.events_of(first),
-                epsilon=None,
-                principal=self.principal,
-                key=key,
-            )
-            known |= buyer.obtain(unknown, price=price, rest=rest, then=then)
-        return offer.offered(wish, layout, policy, known, price=price, rest=rest)
+            known |= buyer.obtain(unknown, price=price, then=lambda facts: self._ask(offered(known | facts), key))
+        return offered(known)
 
 
 def is_sparse(strategy: Strategy) -> bool:

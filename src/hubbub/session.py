@@ -18,7 +18,7 @@ import numpy as np
 
 from hubbub.attempt import Log
 from hubbub.buying import Buyer, Known
-from hubbub.diagnosed import diagnosed, events_of
+from hubbub.diagnosed import ask_of, diagnosed
 from hubbub.engines.blocks import Rows
 from hubbub.engines.duckdb import DuckDB
 from hubbub.engines.public import PublicFacts, before_the_charge
@@ -30,7 +30,6 @@ from hubbub.meter import Meter, Reply, answered
 from hubbub.parameters import Real, positive
 from hubbub.policy.qualified_names import qualify
 from hubbub.policy.tables import Policy, Value
-from hubbub.privacy.event import Event
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.publishing import Desk, Publishing
 from hubbub.query import stored
@@ -118,21 +117,10 @@ class Database(Learning, Publishing):
             delta=delta,
             within=within,
             confidence=confidence,
-            draws=lambda planned: planned.events,
-            key=key,
+            asks=lambda planned, price: self._ask_of(planned, price, key),
         )
         runs = [self.counting(one) for one in planned.sets or (planned,)]
-        ask = Ask(
-            account=self.policy.account,
-            question=planned.question.identity,
-            events=planned.events,
-            epsilon=price,
-            delta=planned.delta,
-            principal=self.principal,
-            policy=planned.policy.fingerprint,
-            version=self.policy.version,
-            key=key,
-        )
+        ask = self._ask_of(planned, price, key)
 
         def present(reply: Reply) -> Answer:
             terms, drawn = stored.read(reply.answer, planned)
@@ -228,7 +216,12 @@ class Database(Learning, Publishing):
         """How many units the limits and bounds of a question cut off, privately and paid for; free when asked again."""
         diagnostics(self.explain(text, epsilon=epsilon, delta=delta).plan)  # refused before facts are bought, if it is
         planned, price = self._planned(
-            text, epsilon=epsilon, delta=delta, within=None, confidence=CONFIDENCE, draws=events_of, key=key
+            text,
+            epsilon=epsilon,
+            delta=delta,
+            within=None,
+            confidence=CONFIDENCE,
+            asks=lambda planned, price: ask_of(planned, price=price, principal=self.principal, key=key),
         )
         return diagnosed(
             planned,
@@ -335,34 +328,40 @@ class Database(Learning, Publishing):
         delta: Real | None,
         within: Real | None,
         confidence: Real,
-        draws: Callable[[Plan], tuple[Event, ...]] | None = None,
-        key: str | None = None,
+        asks: Callable[[Plan, Fraction], Ask] | None = None,
     ) -> tuple[Plan, Fraction]:
         """The plan, and the price of all of it.
 
-        With ``draws``, which says what will be paid for a plan, what the question lacks is bought first with a share of
-        the price. Without it nothing is paid.
+        With ``asks``, which says what will be asked of the ledger for a plan at this price, what the question lacks is
+        bought first with a share of the price. Without it nothing is paid.
         """
         asked, policy, price, slack = self._read(
             text, epsilon=epsilon, delta=delta, within=within, confidence=confidence
         )
         known, unknown = self._facts(asked, policy)
-        rest = price
-        if unknown and draws is not None:
-            each, rest = shares(unknown, price)
-            any_of_them = known | any_facts(each)
-            first = plan(*informed(asked, policy, any_of_them), epsilon=rest, delta=slack)
-            then = Ask(
-                account=self.policy.account,
-                question=asked.text,
-                events=draws(first),
-                epsilon=None,
-                principal=self.principal,
-                key=key,
-            )
-            known |= self._buyer().obtain(unknown, price=price, rest=rest, then=then)
-            known = {wanted: known[wanted] for wanted in lacking(asked, policy)}  # the order in which they are recalled
-        return plan(*informed(asked, policy, known), epsilon=rest, delta=slack), price
+        _, rest = shares(unknown if asks else (), price)
+
+        def planned(facts: Known) -> Plan:
+            ordered = {wanted: facts[wanted] for wanted in lacking(asked, policy) if wanted in facts}  # as recalled
+            return plan(*informed(asked, policy, ordered), epsilon=rest, delta=slack)
+
+        if unknown and asks is not None:
+            known |= self._buyer().obtain(unknown, price=price, then=lambda facts: asks(planned(known | facts), price))
+        return planned(known), price
+
+    def _ask_of(self, planned: Plan, price: Fraction, key: str | None) -> Ask:
+        """What is asked of the ledger for a question in SQL."""
+        return Ask(
+            account=self.policy.account,
+            question=planned.question.identity,
+            events=planned.events,
+            epsilon=price,
+            delta=planned.delta,
+            principal=self.principal,
+            policy=planned.policy.fingerprint,
+            version=self.policy.version,
+            key=key,
+        )
 
     def _answered(self, planned: Plan, runs: Sequence[Run], meter: Meter) -> str:
         """What will be stored: grouping sets are measured one after the other."""
@@ -481,6 +480,8 @@ class Database(Learning, Publishing):
         self.close()
 
     def __repr__(self) -> str:
+        if self.principal != OWNER:  # whose grant may have ended, and then no table is named
+            return f"Database(account {self.policy.account!r}, asked by {self.principal!r})"
         return f"Database({', '.join(sorted(self.policy.tables))}; account {self.policy.account!r})"
 
 

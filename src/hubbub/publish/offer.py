@@ -13,7 +13,6 @@ from hubbub.errors import AccountingError, HubbubError, LedgerCorrupt, NotAllowe
 from hubbub.ledger.entry import canonical
 from hubbub.parameters import Real, whole
 from hubbub.policy.tables import Policy
-from hubbub.privacy.event import Event
 from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish import saved, stored, tags
@@ -120,11 +119,6 @@ def payable(strategy: Strategy, domain: Domain, terms: Terms, account: Filter) -
         strategy = replace(strategy, noise=Noise.GAUSSIAN)  # type: ignore[type-var]
         prepared = strategy.prepare(domain.shape, terms)
     return tags.pinned(strategy, prepared), prepared
-
-
-def events_of(made: Offer) -> tuple[Event, ...]:
-    """What would be drawn."""
-    return tuple(measurement.mechanism.event for measurement in made.prepared.measurements)
 
 
 def cost_of(prepared: Prepared, account: Filter) -> Charge:

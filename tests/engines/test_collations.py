@@ -129,8 +129,8 @@ def test_spellings_of_one_key_do_not_share_rows(tmp_path: Path) -> None:
         made.execute("CREATE TABLE stays (who INTEGER, word VARCHAR COLLATE NOCASE)")
         made.execute("INSERT INTO stays VALUES (1, 'abcd')")
     with opened(
-        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), keys={"word": spelt}, max_groups=1,
-        max_rows=1, ledger=tmp_path / "ledger",
+        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), keys={"word": spelt},
+        max_groups=1, max_rows=1, ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT word, count(*) FROM stays GROUP BY word", epsilon=1))
     assert sum(number for (number,) in found.tallies) == 1
@@ -170,8 +170,8 @@ def catalogue(tmp_path: Path) -> Path:
 
 def test_macros_of_the_file_are_not_called(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), bounds={"nights": (0, 10)}, max_groups=1,
-        max_rows=1, ledger=tmp_path / "ledger",
+        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), bounds={"nights": (0, 10)},
+        max_groups=1, max_rows=1, ledger=tmp_path / "ledger",
     ) as db:  # fmt: skip
         (found,) = counted(db, db.plan("SELECT count(*), sum(nights) FROM stays", epsilon=1))
     assert found.tallies == [(2, 15)], "at most one row of each person, and from 0 to 10 nights"

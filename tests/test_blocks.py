@@ -183,3 +183,11 @@ def test_made_up_rows_have_every_type(db: hb.Database) -> None:
     made = dealing.made_up(columns, many=3)
     assert {called: kind for called, (kind, _) in made.items()} == {"x": "real", "n": "integer", "t": "text"}
     assert all(len(values) == 3 for _, values in made.values())
+
+
+def test_a_program_has_no_more_memory_than_the_owner_allows(db: hb.Database) -> None:
+    """An analyst who asks for all of the machine's memory would make other programs end, and hear of it."""
+    with pytest.raises(ParameterError, match="memory must be"):
+        hb.sample_and_aggregate(
+            db.table("stays"), programs.mean, columns=["cost"], blocks=2, bounds=(0, 1), epsilon=1, memory=1 << 40
+        )

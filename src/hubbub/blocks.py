@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.engines.blocks import made_up
+from hubbub.engines.duckdb import size
 from hubbub.engines.program import Program
 from hubbub.engines.sandbox import Sandbox
 from hubbub.errors import ParameterError
@@ -72,7 +73,7 @@ def sample_and_aggregate(
     columns: Sequence[str] | None = None,
     how: str = "mean",
     seconds: float = 5.0,
-    memory: int = 4 << 30,
+    memory: int | None = None,
     key: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> BlockAnswer:
@@ -80,7 +81,7 @@ def sample_and_aggregate(
 
     ``columns`` are those that the program sees: all of the table but the unit's, unless they are named. It takes
     (blocks / lanes) · (seconds + loading), whatever the data is; ``progress`` is told how many slots are over. How many
-    lanes there are the owner declares: ``lanes`` in the policy's limits.
+    lanes there are the owner declares, and how much ``memory`` a program may have at most: both in the policy's limits.
     """
     db = frame.asker
     if not isinstance(db, Database):
@@ -95,13 +96,13 @@ def sample_and_aggregate(
     ]
     text = frame.rows_sql(*(_all_columns(frame, db) if columns is None else columns))
     relation, named = rows_of(text, db)
-    source = Program.of(program)
+    source, most = Program.of(program), size(db.policy.limits.memory)
     sandbox = Sandbox(
         program=source,
         width=len(ends),
         rehearsal=made_up(named),
         seconds=float(positive("seconds", seconds)),
-        memory=whole("memory", memory, least=1 << 20),
+        memory=most if memory is None else whole("memory", memory, least=1 << 20, most=most),
         lanes=db.policy.limits.lanes,
     )
     run = db.blocks(relation, named, blocks=blocks)

@@ -356,6 +356,12 @@ def test_what_no_question_can_use_says_what_it_is_and_is_not_copied(
     assert pytest.importorskip("pyarrow.parquet").read_table(path)["x"].null_count == 1
 
 
+def test_days_with_a_part_of_a_day_are_missing() -> None:
+    days = pa.array([0, 1, 86_400_000, 86_400_001, -86_400_000, None], pa.int64()).view(pa.date64())
+    stored = arrow._stored(days, pa.date32()).to_pylist()
+    assert stored == [date(1970, 1, 1), None, date(1970, 1, 2), None, date(1969, 12, 31), None]
+
+
 @pytest.mark.parametrize("type_", ["string", "large_string", "string_view"])
 def test_text_that_is_not_utf8_is_missing(engine: DuckDB, type_: str) -> None:
     raw = pa.array([b"good", b"\xff\xfe and longer than a view", None, "ä".encode()])
@@ -394,6 +400,13 @@ class Odd:
         raise AssertionError("nobody asked")
 
     __repr__ = __str__
+
+
+class Unwilling(int):
+    """A number of somebody's own."""
+
+    def __int__(self) -> int:
+        raise RuntimeError("7")
 
 
 @pytest.mark.parametrize(
@@ -443,6 +456,7 @@ class Odd:
         ({"a": 1}, None),
         (1j, None),
         (Odd(), None),
+        (Unwilling(), None),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -171,3 +171,40 @@ def test_reals_and_moments_name_nobody(tmp_path: Path, value: str) -> None:
                 tmp_path / "a.parquet", unit="who", types=types, budget=Budget(epsilon=Fraction(1)),
                 ledger=tmp_path / "ledger",
             )  # fmt: skip
+
+
+def bytes_as_text(values: list[bytes]) -> Any:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow writes text that is not UTF-8, and is not installed")
+    raw = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(values), raw.buffers())
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_text_that_is_not_utf8_fails_no_question_and_merges_nobody(tmp_path: Path, dictionary: bool) -> None:
+    """The engine reads each wrong byte as ?, so ids with a ? in them could be several: their rows belong to nobody."""
+    ids = [b"ann", b"\xff", b"\xfe", b"?", b"b\xc3"]
+    made = pytest.importorskip("pyarrow").table({"who": bytes_as_text(ids), "word": bytes_as_text([b"x\xff"] * 5)})
+    pytest.importorskip("pyarrow.parquet").write_table(made, tmp_path / "a.parquet", use_dictionary=dictionary)
+    with opened(
+        tmp_path / "a.parquet", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
+        ledger=tmp_path / "ledger",
+    ) as db:  # fmt: skip
+        (found,) = counted(db, db.plan("SELECT count(*), count(word) FROM a WHERE length(word) = 2", epsilon=1))
+    assert found.tallies == [(1, 1)]
+
+
+@pytest.mark.parametrize("engine", ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+def test_moments_beyond_the_calendar_have_no_text(engine: str) -> None:
+    made = f"SELECT unnest(['infinity', '-infinity', '2024-01-05 00:00:00']::{engine}[]) AS v"
+    found = SHARED.execute(f"SELECT {scan_value('v', of(Type.TEXT))} FROM ({made})").fetchall()
+    assert [value and value[:10] for (value,) in found] == [None, None, "2024-01-05"]
+
+
+def test_the_last_moments_of_the_engine_do_not_stop_it(tmp_path: Path) -> None:
+    """DuckDB 2.0 cannot write these as text: read so, they ended the question and the engine."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow writes such moments, and is not installed")
+    ends = pa.array([0, 2**63 - 1, -(2**63), 2**62], pa.int64()).view(pa.timestamp("us"))
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table({"v": ends}), tmp_path / "a.parquet")
+    source = f"read_parquet('{tmp_path}/a.parquet')"
+    found = duckdb.connect().execute(f"SELECT {scan_value('v', of(Type.TEXT))} FROM {source}").fetchall()
+    assert sorted(value for (value,) in found if value is not None) == ["1970-01-01 00:00:00"]

@@ -26,6 +26,7 @@ DAMAGED = (pa.ArrowException, OSError, EOFError)
 _MAGIC = b"ARROW1"
 _A_SECOND = {"s": 1, "ms": 10**3}
 """Units in which years beyond the engine's can be written."""
+_A_DAY = 24 * 60 * 60 * _A_SECOND["ms"]
 _CALENDAR = tuple(int(end.replace(tzinfo=UTC, microsecond=0).timestamp()) for end in (datetime.min, datetime.max))
 _NOTHING = pa.null()
 _STAND_INS = (
@@ -136,7 +137,7 @@ def _stored(column: Any, kept: Any) -> Any:
     if pa.types.is_timestamp(kept) and column.type.unit in _A_SECOND:
         column = _in_calendar(column, _A_SECOND[column.type.unit])
     if pa.types.is_date(kept):
-        column = _in_calendar(column, _A_SECOND["ms"])
+        column = _whole_days(_in_calendar(column, _A_SECOND["ms"]))
     return column.cast(kept, safe=False)  # moments lose what is below their unit; all else fits
 
 
@@ -169,6 +170,13 @@ def _in_calendar(column: Any, second: int) -> Any:
     counted = column.cast(pa.int64())
     known = pc.and_(pc.greater_equal(counted, low * second), pc.less(counted, (high + 1) * second))
     return pc.if_else(known, column, pa.scalar(None, column.type))
+
+
+def _whole_days(column: Any) -> Any:
+    """Days in milliseconds; those with a part of a day, which is no day, are missing: two would become one."""
+    counted = column.cast(pa.int64())
+    whole = pc.equal(pc.multiply(pc.divide(counted, _A_DAY), _A_DAY), counted)
+    return pc.if_else(whole, column, pa.scalar(None, column.type))
 
 
 def _opened(path: str) -> tuple[Any, Iterator[Batch]]:

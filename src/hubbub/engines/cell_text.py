@@ -26,7 +26,7 @@ def text_of(value: object) -> str | None:
     """A Python object as text, by its value alone; None where it has none that could be read again."""
     try:
         return _text_of(value)
-    except (ValueError, OverflowError, TypeError):  # letters, numbers and moments beyond what text can hold
+    except Exception:  # letters, numbers and moments beyond what text can hold, or a class that does as it likes
         return None
 
 

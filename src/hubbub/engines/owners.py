@@ -21,8 +21,8 @@ from hubbub.query.shape import hull
 
 KEY, NEXT = "key", "next"
 
-Read = Callable[[Column], Sql]
-"""A column of a source as its kind; what is not of it is missing."""
+Read = Callable[[Table, Column], Sql]
+"""A column of a table's source as its kind; what is not of it is missing."""
 
 
 def owned(
@@ -39,11 +39,11 @@ def owned(
     """These columns of a table's rows with their names, each row with the unit at the end of the path, called so."""
     made = [alias(value, as_) for value, as_ in shown]
     if not path:
-        return select(origins[table.name], *made, alias(read(column_of(table, unit)), called))
+        return select(origins[table.name], *made, alias(read(table, column_of(table, unit)), called))
     step, there = path[0], tables[path[0].table]
     column, key = column_of(table, step.column), column_of(there, step.key)
-    rows = select(origins[table.name], *made, alias(_in_common(read(column), column.kind, key.kind), NEXT))
-    keys = [(_in_common(read(key), column.kind, key.kind), KEY)]
+    rows = select(origins[table.name], *made, alias(_in_common(read(table, column), column.kind, key.kind), NEXT))
+    keys = [(_in_common(read(there, key), column.kind, key.kind), KEY)]
     found = owned(there, keys, path[1:], unit, tables=tables, origins=origins, read=read, called=called)
     pairs = select(within(found), name(KEY), name(called), where=[present(name(called))])
     same = [infix("=", name(NEXT, of="l"), name(KEY, of="o"))]

@@ -30,7 +30,8 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import Kind
 from hubbub.policy.paths import own
 from hubbub.policy.scanned import scan_identity, scan_value
-from hubbub.policy.tables import Table
+from hubbub.policy.sources import REPLACED
+from hubbub.policy.tables import Column, Table
 from hubbub.query.expression import Expression
 from hubbub.query.ops import (
     Cap,
@@ -145,7 +146,7 @@ class Lowering:
             op.unit,
             tables=self._tables,
             origins=self._origins,
-            read=lambda column: Sql(scan_identity(name(column.name), column.kind)),
+            read=_identity,
             called=UNIT,
         )
         units = [alias(name(UNIT), made) for column, _, made in named if not own(table, column)]
@@ -186,6 +187,11 @@ def values(
     distinct = select(within(listed), name("v"), where=[present(name("v"))], by=[name("v")])
     found = select(within(distinct), cast(name("v"), "VARCHAR"), order=[name("v")], most=most + 1)
     return Statement(found)
+
+
+def _identity(table: Table, column: Column) -> Sql:
+    replaced = table.source.format in REPLACED
+    return Sql(scan_identity(name(column.name), column.kind, replaced=replaced))
 
 
 def unit_of(op: Relation) -> list[Sql]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hubbub.attempt import Log
 from hubbub.engines.conversion import Converted, Progress, convert
-from hubbub.engines.words import NULL, STAR, TRUE, Sql, alias, cast, name, reader, select, within
+from hubbub.engines.words import NULL, STAR, TRUE, Sql, alias, cast, name, reader, select, text, within
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
 from hubbub.policy.stamps import Stamp, database_files, stamp_files
 from hubbub.policy.tables import Source
@@ -55,7 +55,7 @@ class Sources:
         """How a source is read. ``columns`` are the declared ones, for files that do not list theirs."""
         match source.format:
             case "parquet":
-                return _parquet(source.paths)
+                return _parquet(source.paths, {"utf8_validation": text("replace")})
             case "csv" | "json":
                 return self._texts(source, tuple(columns))
             case "duckdb":
@@ -109,8 +109,8 @@ class Sources:
             return self._written[key][0]
 
 
-def _parquet(paths: tuple[str, ...]) -> Origin:
-    return Origin(reader("read_parquet", paths), paths)
+def _parquet(paths: tuple[str, ...], options: Mapping[str, Sql] | None = None) -> Origin:
+    return Origin(reader("read_parquet", paths, options), paths)
 
 
 def _database(source: Source, columns: tuple[str, ...]) -> Origin:

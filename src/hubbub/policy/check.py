@@ -13,7 +13,7 @@ from hubbub.errors import PolicyError
 from hubbub.policy import probe
 from hubbub.policy.kinds import Type
 from hubbub.policy.qualified_names import qualify
-from hubbub.policy.sources import UNTYPED
+from hubbub.policy.sources import REPLACED, UNTYPED
 from hubbub.policy.tables import Column, Policy, Table
 
 Ask = Callable[[str], Sequence[Sequence[Any]]]
@@ -42,8 +42,8 @@ _REMEDIES = {
     Fact.UNIQUE: "Take the declaration back: unique = false.",
     Fact.KEY: "Take the declaration back: unique = false. No path to the unit may go by it.",
     Fact.UNIT: "These rows belong to nobody, and are left out of every answer.",
-    Fact.SPELLING: "These ids are not written as the value that they are (07 or 7.0 for 7), so their rows belong to "
-    "nobody. Write them alike, or declare the column as text.",
+    Fact.SPELLING: "Another id could be read as the same (07 as 7; where there is a ? in Parquet, bytes that are no "
+    "text), so these rows belong to nobody. Write each id in one way, or declare the column as text.",
     Fact.WELL_FORMED: "These records could not be read, and were left out.",
     Fact.READABLE: "These values count as missing.",
     Fact.BOUNDS: "These values are clamped when they are added up.",
@@ -140,9 +140,11 @@ def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
         value, raw = probe.value_of(column), probe.quoted(column.name)
         facts.append((column.name, Fact.READABLE, f"{raw} IS NOT NULL AND {value} IS NULL"))
         if column.name == table.unit:
-            facts.append((column.name, Fact.UNIT, f"{probe.identity_of(column)} IS NULL"))
+            facts.append((column.name, Fact.UNIT, f"{probe.identity_of(table, column)} IS NULL"))
         if _is_spelt(table, column):
-            facts.append((column.name, Fact.SPELLING, f"{value} IS NOT NULL AND {probe.identity_of(column)} IS NULL"))
+            facts.append(
+                (column.name, Fact.SPELLING, f"{value} IS NOT NULL AND {probe.identity_of(table, column)} IS NULL")
+            )
         if not column.kind.nullable:
             facts.append((column.name, Fact.NOT_NULL, f"{value} IS NULL"))
         if column.bounds is not None:
@@ -161,9 +163,10 @@ def _table(table: Table, policy: Policy, ask: Ask) -> list[Finding]:
 
 
 def _is_spelt(table: Table, column: Column) -> bool:
-    """Return whether a column names the unit, or leads to it, and its values are read from text."""
+    """Return whether a column names the unit, or leads to it, and could be read from several texts."""
     leads = table.through.column if table.through is not None else table.unit
-    return table.source.format in UNTYPED and column.name == leads and column.kind.type is not Type.TEXT
+    several = REPLACED if column.kind.type is Type.TEXT else UNTYPED
+    return column.name == leads and table.source.format in several
 
 
 def _keys(table: Table, ask: Ask) -> list[Finding]:

@@ -9,6 +9,7 @@ from datetime import date, datetime
 
 from hubbub.policy.kinds import Type
 from hubbub.policy.scanned import scan_identity, scan_value
+from hubbub.policy.sources import REPLACED
 from hubbub.policy.tables import Column, Table, Value
 
 
@@ -22,9 +23,10 @@ def value_of(column: Column) -> str:
     return scan_value(quoted(column.name), column.kind)
 
 
-def identity_of(column: Column) -> str:
-    """A column's value where it names a unit or leads to one: missing where it is not in its own spelling."""
-    return scan_identity(quoted(column.name), column.kind)
+def identity_of(table: Table, column: Column) -> str:
+    """A column's value where it names a unit or leads to one: missing where it could be several."""
+    replaced = table.source.format in REPLACED
+    return scan_identity(quoted(column.name), column.kind, replaced=replaced)
 
 
 def literal(value: Value) -> str:
@@ -72,16 +74,16 @@ def statement(table: Table, conditions: Sequence[str]) -> str:
 
 def owners(table: Table, tables: Mapping[str, Table], key: Column | None = None) -> str:
     """For each row the key k, if there is one, and its unit u, found by the path of the table; missing if it is not."""
-    shown = "NULL" if key is None else identity_of(key)
+    shown = "NULL" if key is None else identity_of(table, key)
     if not table.path:
         unit = None if table.unit is None else table.column(table.unit)
-        owner = "NULL" if unit is None else identity_of(unit)
+        owner = "NULL" if unit is None else identity_of(table, unit)
         return f"SELECT {shown} AS k, {owner} AS u FROM {quoted(table.name)}"
     step, there = table.path[0], tables[table.path[0].table]
     column, other = table.column(step.column), there.column(step.key)
     assert column is not None
     assert other is not None
-    rows = f"SELECT {shown} AS k, {identity_of(column)} AS n FROM {quoted(table.name)}"
+    rows = f"SELECT {shown} AS k, {identity_of(table, column)} AS n FROM {quoted(table.name)}"
     return f"SELECT r.k AS k, o.u AS u FROM ({rows}) AS r LEFT JOIN ({owners(there, tables, other)}) AS o ON r.n = o.k"
 
 

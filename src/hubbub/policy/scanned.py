@@ -20,6 +20,9 @@ from datetime import date, datetime
 from hubbub.policy.kinds import INT64, Kind, Type
 from hubbub.policy.types import INTEGERS
 
+REPLACEMENT = "?"
+"""What DuckDB puts for each byte of a Parquet file's text that is not UTF-8, where it is told to replace them."""
+
 _TYPES = {
     Type.BOOLEAN: "BOOLEAN",
     Type.REAL: "DOUBLE",
@@ -42,7 +45,8 @@ def scan_value(column: str, kind: Kind) -> str:
     value = f"TRY_CAST({column} AS {type_})"
     match kind.type:
         case Type.TEXT:
-            return f'({value} COLLATE "binary")'
+            known = f"CASE WHEN {_is_beyond_calendar(column)} THEN NULL ELSE {column} END"
+            return f'(TRY_CAST({known} AS VARCHAR) COLLATE "binary")'
         case Type.INTEGER if kind.range != INT64:
             low, high = (f"CAST(({end:d}) AS {type_})" for end in kind.range)
             return _between(value, low, high)
@@ -55,14 +59,24 @@ def scan_value(column: str, kind: Kind) -> str:
     return value
 
 
-def scan_identity(column: str, kind: Kind) -> str:
-    """Read a quoted column that names a unit or leads to one: missing unless no other value is read as the same."""
+def scan_identity(column: str, kind: Kind, *, replaced: bool = False) -> str:
+    """Read a quoted column that names a unit or leads to one: missing unless no other value is read as the same.
+
+    ``replaced`` says that the source's reader puts ``REPLACEMENT`` for bytes that are no text: an id with that letter
+    could be any of several, and is nobody's.
+    """
     value = scan_value(column, kind)
     if kind.type is Type.TEXT:
-        return value
+        return f"CASE WHEN NOT contains({value}, '{REPLACEMENT}') THEN {value} END" if replaced else value
     written = scan_value(column, Kind(type=Type.TEXT))
     spelt = f"CAST(({value}) AS VARCHAR) = {written}"
     return f"CASE WHEN {_is_own_type(column, kind.type)} THEN {value} WHEN {spelt} THEN {value} END"
+
+
+def _is_beyond_calendar(column: str) -> str:
+    """Ask for moments of which the engine cannot write the text; for columns of other types this costs nothing."""
+    ends = f"TIMESTAMP '{datetime.min}' AND TIMESTAMP '{datetime.max}'"
+    return f"(typeof({column}) LIKE 'TIMESTAMP%' AND (TRY_CAST({column} AS TIMESTAMP) BETWEEN {ends}) IS NOT TRUE)"
 
 
 def _is_own_type(column: str, type_: Type) -> str:

@@ -27,6 +27,8 @@ UNTYPED = frozenset({"csv", "json"})
 """Formats without a schema of their own. What an engine would guess from their values is never used."""
 
 
+REPLACED = frozenset({"parquet"})
+"""Formats of which a file may hold text that is not UTF-8: its bytes are replaced while it is read."""
 CONVERTED = ".hubbub.parquet"
 """Behind the name of a text file: its rows as Parquet, which no glob matches."""
 

@@ -6,6 +6,7 @@ import itertools
 import os
 import stat
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from hypothesis import strategies as st
 from hubbub.engines import conversion, delimited
 from hubbub.engines.conversion import Converted, convert
 from hubbub.errors import PolicyError
+from hubbub.opening import open as opened
 from hubbub.policy.sources import CONVERTED, source_of
+from hubbub.privacy.budget import Budget
+from hubbub.testing.inside import counted
 from tests.engines import reference_csv
 
 CONNECTION = duckdb.connect()
@@ -267,3 +271,21 @@ def test_no_glob_matches_a_result(tmp_path: Path) -> None:
     convert(str(path), "csv", directory=str(tmp_path))
     (tmp_path / "u.parquet").touch()
     assert source_of("*.parquet", base=tmp_path).paths == (str(tmp_path / "u.parquet"),)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [b'7,"two\nlines"', b'7,"open', b"7,\xff", b"7," + b"x" * (1 << 22), b'7,"a"b', b"7,a,b,c", b"7,a\0b", b"\0" * 9],
+    ids=range(8),
+)
+def test_one_row_fails_no_question_and_hides_nobody(tmp_path: Path, hostile: bytes) -> None:
+    """The leak itself: such a row ended every question after the charge, or took the rows behind it away."""
+    others = [b"%d,north" % person for person in range(100, 30_100)]
+    path = tmp_path / "stays.csv"
+    path.write_bytes(b"\n".join([b"who,ward", *others[:20_000], hostile, *others[20_000:]]) + b"\n")
+    with opened(
+        path, unit="who", types={"who": "integer", "ward": "text"}, keys={"ward": ["north"]}, max_groups=1, max_rows=1,
+        budget=Budget(epsilon=Fraction(10)), ledger=tmp_path / "ledger",
+    ) as db:  # fmt: skip
+        (found,) = counted(db, db.plan("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=1))
+    assert found.tallies == [(30_000,)]

@@ -16,7 +16,7 @@ from hubbub import buying, publish, session
 from hubbub.errors import BudgetExceeded, HubbubError, KeyConflict, MayOverflow, MissingBounds, NotAllowed
 from hubbub.policy.tables import Limits
 from hubbub.privacy.filter import LOSS_UNIT
-from hubbub.query import bought
+from hubbub.query.bought import informed
 from tests.granting import ALL, COUNT, ONE, TOTAL, entries, frame, granted, loaded, own
 from tests.query.inside import World
 
@@ -175,7 +175,8 @@ def test_two_who_buy_the_same_at_once_have_one_each(world: World, monkeypatch: p
     """Bob asks while Ann's bounds are measured: they are paid for, and not stored yet."""
     db = loaded(world)
     ann, bob = granted(db, "ann", 5), granted(db, "bob", 5)
-    work, asked = buying._work, list[Any]()
+    work = buying._work
+    asked: list[hb.Database] = []
 
     def meanwhile(*given: Any) -> Any:
         measure = work(*given)
@@ -205,7 +206,6 @@ def test_errors_that_facts_of_others_would_make_are_not_told_before_they_are_pai
     db.sql(TOTAL, epsilon=100)
     bob = granted(db, "bob", 200)
     (bounds,) = db.explain(TOTAL, epsilon=1).known.values()
-    informed = bought.informed
 
     def fails(asked: Any, policy: Any, facts: Any) -> Any:
         if bounds in facts.values():

@@ -62,7 +62,8 @@ def told(folder: Path, data: Any) -> tuple[Any, ...]:
     """Everything that an answer shows, under the same noise for all."""
     with opening(folder, data) as db, replayed(seed=5):
         answer = db.sql(QUESTION, epsilon=1)
-    return answer.columns, answer.rows, answer.lows, answer.highs, answer.plan.policy.fingerprint
+    declared = [(table.name, table.columns, table.unit) for table in answer.plan.policy.tables.values()]
+    return answer.columns, answer.rows, answer.lows, answer.highs, declared
 
 
 def arrow_table() -> Any:

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from hubbub.audit import Finding, lower_bound
-from hubbub.errors import AccountingError, MisfitError
+from hubbub.errors import EngineError, MisfitError
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
@@ -115,8 +115,11 @@ def test_the_gate_catches_a_choice_for_fewer_groups(sides: tuple[World, World]) 
 def test_the_gate_catches_a_choice_that_was_not_paid_for(sides: tuple[World, World]) -> None:
     db = sides[0].load(people(), limits=LIMITS)
     cheap = db.plan(MEDIANS, epsilon=0.5).events
-    with mock.patch.object(Plan, "events", property(lambda self: cheap)), pytest.raises(AccountingError):
+    log: list[str] = []
+    db.log = log.append
+    with mock.patch.object(Plan, "events", property(lambda self: cheap)), pytest.raises(EngineError):
         db.sql(MEDIANS, epsilon=1)
+    assert "AccountingError" in log[0]
 
 
 def _with(plan: Plan, other: Plan) -> Plan:

@@ -54,7 +54,7 @@ class Scan:
     """The column that names the unit; None for a public table."""
     path: tuple[Step, ...] = ()
     """The steps to the table that has this column, if it is another one; rows that find no unit are dropped too."""
-    held: Stamp = field(default=NO_FILES, repr=False)
+    held: Stamp = field(default=NO_FILES, repr=False, compare=False)
     """The files for which the owner's check has seen what is declared unique here, and of the tables on the path. Not
     shown: bought facts are kept under names that are made of what is (query.bought)."""
 
@@ -98,7 +98,7 @@ class JoinPublic:
     """Pairs that must be equal: over the left columns, over the right ones."""
     most: int
     """How many matches a row can have at most: known, since the right side is public."""
-    held: Stamp | None = field(default=None, repr=False)
+    held: Stamp | None = field(default=None, repr=False, compare=False)
     """The files for which that was counted; None where they were being written to, and it may not be relied on."""
 
 

@@ -82,14 +82,13 @@ def _framed(held: Town, version: str) -> Any:
 
 
 def _diagnosed(held: Town, version: str) -> Any:
-    return repr(
-        held.database(version=version).diagnose("SELECT ward, sum(cost) AS s FROM stays GROUP BY ward", epsilon=EPSILON)
-    )
+    text = "SELECT ward, sum(cost) AS s FROM stays GROUP BY ward"
+    return held.database(version=version).diagnose(text, epsilon=EPSILON).rows
 
 
 def _first(held: Town, version: str) -> Any:
     asking = held.database(version=version).table("stays").group_by("ward").agg(n=count())
-    return repr(first.first_over(asking, over=10, epsilon=EPSILON))
+    return first.first_over(asking, over=10, epsilon=EPSILON).found
 
 
 def _block(rows: dict[str, Any]) -> float:

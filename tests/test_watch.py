@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub import watch as watches
 from hubbub.errors import BudgetExceeded, EngineError, Frozen, MisfitError, ParameterError, SecretError, WatchOver
 from hubbub.ledger import Ledger, Marks
 from hubbub.mechanisms import Geometric, SparseVector
@@ -320,6 +321,20 @@ class TestOnLedgers:
                 watch.ask(value(exact, account="patients"))
         assert [one.many for one in ledger.failures()] == [3]
         ledger.verify()
+
+    def test_a_failure_with_the_last_answer_is_counted_too(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """That nothing is left to ask would say that the value was above, and say it for nothing."""
+        ledger.grant("patients", "ann", limit=hb.Budget(epsilon=Fraction(1)))
+        watch = hb.Meter.on(ledger, principal="ann").watch(first_over(epsilon=Fraction(1, 16)), account="patients")
+        monkeypatch.setattr(watches, "off_grid", lambda *_: 1 // 0)
+        with pytest.raises(EngineError) as refused:
+            watch.ask(value(FAR, account="patients"))
+        assert refused.value.__context__ is None
+        assert [one.many for one in ledger.failures()] == [1]
+        with pytest.raises(WatchOver, match="ended with a failure"):
+            watch.ask(value(FAR, account="patients"))
 
     def test_a_value_of_any_size_is_compared(self) -> None:
         assert opened().ask(value(-(1 << 200))) is None

@@ -79,8 +79,8 @@ class Meter:
         facts = secret.facts
         facts.check_fit(mechanism)
         event = mechanism.event
-        payment = self._purse.pay(facts.account, event, label=label, key=key)
         grid = facts.grid if facts.grid is not None and mechanism.needs.norm in ADDITIVE else Fraction(1)
+        payment = self._purse.pay(facts.account, event, label=label, key=key)
 
         def release(answer: Any) -> Release:
             return Release(

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.attempt import Log, attempt
-from hubbub.errors import EngineError, MisfitError, ParameterError
+from hubbub.errors import EngineError, MisfitError, ParameterError, WatchOver
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
 from hubbub.mechanisms.stream import Above, Stream
@@ -72,16 +72,24 @@ class Watch:
         self.stream.check()
         found, failed = attempt(lambda: self._asked(secret), log=self.log)
         if failed:
-            self.stream.check()  # another thread may have had the last answer meanwhile
             self.stream.end()
             self.fails()
             raise EngineError
+        if isinstance(found, WatchOver):
+            raise found
         self.checks()
         return found
 
-    def _asked(self, secret: Secret[Any]) -> Above | None:
-        """Open the value, compare it, and return what is above in its own units."""
-        found = self.stream.ask(self.opens(self.stream.mechanism, secret))
+    def _asked(self, secret: Secret[Any]) -> Above | WatchOver | None:
+        """Open the value, compare it, and return what is above in its own units.
+
+        Another thread may have had the last answer meanwhile: that is no failure, and tells nothing of the value.
+        """
+        exact = self.opens(self.stream.mechanism, secret)
+        try:
+            found = self.stream.ask(exact)
+        except WatchOver as over:
+            return over
         if found is None:
             return None
         number = None if found.number is None else off_grid(found.number, self.grid)

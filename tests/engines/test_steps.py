@@ -87,7 +87,7 @@ def test_reals_follow_double_arithmetic(grid: Fraction, origin: Fraction) -> Non
 
 
 def test_reals_need_bounds_that_fit() -> None:
-    for clamp in (None, (F(0), F(1 << 63)), (F(-(1 << 64)), F(0)), (F(0), F(10) ** 300)):
+    for clamp in (None, (F(0), F(1 << 63)), (F(-(1 << 64)), F(0)), (F(0), F(10) ** 300), (F(0), F(10) ** 400)):
         with pytest.raises(CapacityError):
             steps(tally(clamp, F(0), F(1), REAL), name("c0"), REAL)
     steps(tally((F(-(1 << 63)), F((1 << 63) - 1024)), F(0), F(1), REAL), name("c0"), REAL)

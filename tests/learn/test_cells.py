@@ -208,6 +208,13 @@ def test_sparse_tables_are_refused_by_their_type() -> None:
         learn.StandardScaler(bounds=(0, 1)).fit(sparse.csr_matrix(np.eye(3)))
 
 
+@pytest.mark.parametrize("bounds", [(-1e151, 0), (0, 1e308), ([0, 0], [1, 1e200])])
+def test_bounds_whose_squares_are_no_numbers_are_refused(bounds: Any) -> None:
+    with pytest.raises(ParameterError, match="within ±1e\\+150"):
+        learn.StandardScaler(bounds=bounds).fit(np.zeros((3, 2)))
+    assert np.isfinite(learn.StandardScaler(bounds=(-1e150, 1e150)).fit(np.zeros((3, 2))).scale_).all()
+
+
 @pytest.mark.parametrize("names", [{"solver": "best"}, {"rounds": 0}, {"C": -1}, {"max_norm": 0}, {"classes": [0, 0]}])
 def test_parameters_are_refused_before_anything_is_paid(names: dict[str, Any]) -> None:
     model = learn.LogisticRegression(**{"delta": 1e-6, **names})  # bounds are bought first

@@ -11,14 +11,16 @@ from hubbub.mechanisms import Nonzeros
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.domain import Bins
+from hubbub.testing.inside import escaped
 from tests.publish.replaying import EXACT, VALUES, Case, Opened, Seen, not_empty
 
 # What must not be
 
 
 def out_of_order(seen: Seen) -> list[str]:
-    """Reads without a charge before them, and prices that are not those of what ran."""
-    found = [f"read {place} came after {at[0]} charges" for place, at in enumerate(seen.reads) if at[0] < place + 1]
+    """Reads without a charge before them, prices that are not those of what ran, and errors that tell of rows."""
+    found = escaped(seen.raised, charged=bool(seen.charged[0]))
+    found += [f"read {place} came after {at[0]} charges" for place, at in enumerate(seen.reads) if at[0] < place + 1]
     if seen.reads and seen.reads[-1] != seen.charged:
         found.append(f"{seen.reads[-1]} was charged before the last read, and {seen.charged} in the end")
     if seen.outcome == "answered" and (seen.priced != seen.charged[1:] or not seen.reads):

@@ -18,7 +18,6 @@ from unittest import mock
 import numpy as np
 
 from hubbub import publish, publishing
-from hubbub.errors import HubbubError
 from hubbub.mechanisms import Nonzeros
 from hubbub.meter import Meter
 from hubbub.policy.tables import Limits
@@ -177,6 +176,7 @@ class Seen:
     """Everything that a publication showed and did."""
 
     outcome: str = ""
+    raised: type[BaseException] | None = None
     draws: tuple[Any, ...] = ()
     opened: list[Opened] = field(default_factory=list)
     cells: Any = None
@@ -243,8 +243,10 @@ def published(
     with fixed_key(), replayed(one.seed) as source, watched(seen, given):
         try:
             made: Any = db.publish(asked.pop("strategy"), over=one.over, **asked)
-        except HubbubError as error:
-            seen.outcome = f"{type(error).__name__}: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            seen.outcome, seen.raised = f"{type(error).__name__}: {error}", type(error)
         else:
             seen.outcome = "answered"
             told = {name: value for name, value in json.loads(seen.stored).items() if name != "noisy"}

@@ -7,15 +7,16 @@ same where the Secrets are; and exact cells are what a count in Python says.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 
-from hubbub import buying, publishing
+from hubbub import buying, meter, publishing
 from hubbub.engines import dense, uncut
 from hubbub.engines.aggregate import aggregate
 from hubbub.meter import Meter, answered
@@ -28,6 +29,7 @@ from tests.publish.replay_faults import differing, misunderstood, out_of_order
 from tests.publish.replaying import STRATEGIES, Case, Seen, case, published
 from tests.query.expressions import TIMES
 from tests.query.inside import World
+from tests.query.planted import all_but_overflow
 
 CASES = 45 * TIMES
 """Of each kind of account."""
@@ -140,6 +142,26 @@ def _read_first(ledger: Any, ask: Any, work: Callable[[Meter], str], **more: Any
     return answered(ledger, ask, lambda _: drawn, **more)
 
 
+_opened = Meter._open
+
+
+def _few_bits(self: Meter, mechanism: Any, secret: Any) -> Any:
+    """Exact numbers go into two bits, and what does not fit is told."""
+    exact = _opened(self, mechanism, secret)
+    if isinstance(exact, np.ndarray) and exact.max(initial=0) > 3:
+        raise OverflowError("too large")
+    return exact
+
+
+@contextmanager
+def _passed_on() -> Iterator[None]:
+    with (
+        mock.patch.object(Meter, "_open", _few_bits),
+        mock.patch.object(meter, "attempt", all_but_overflow),
+    ):
+        yield
+
+
 def _patched(target: Any, name: str, fault: Any) -> Callable[[], AbstractContextManager[Any]]:
     return lambda: mock.patch.object(target, name, fault)
 
@@ -156,6 +178,7 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
     "no bounds": (_patched(dense, "aggregate", _unbounded), "value .* moved by .* noise was made for"),
     "one cell too many": (_patched(dense, "aggregate", _many_cells), "cells moved by"),
     "a unit beyond its limits is not cut": (_patched(uncut, "least_limit", _one_more), "rows count, and"),
+    "an overflow is passed on": (_passed_on, "OverflowError has escaped"),
     "read before it is paid": (_patched(publishing, "answered", _read_first), "read 0 came after 0 charges"),
     "bought before it is paid": (_patched(buying, "answered", _read_first), "read 0 came after 0 charges"),
 }

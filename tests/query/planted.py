@@ -12,7 +12,8 @@ from unittest import mock
 
 import numpy as np
 
-from hubbub import noise
+from hubbub import attempt as attempting
+from hubbub import meter, noise, session
 from hubbub.engines import aggregate, distinct, histogram, relations, steps
 from hubbub.engines.words import STAR, Sql, case, cast, function, infix, number, text
 from hubbub.mechanisms import Geometric, Quantile, integers, laplace
@@ -145,6 +146,38 @@ no_clamp_of_a_units_total = _in_place(
 )
 no_clamp_of_rows = _in_place(aggregate, "steps", _row_clamp_far_out)
 an_error_for_some_rows = _in_place(aggregate, "steps", _raising)
+
+# Errors after the charge
+
+_attempt = attempting.attempt
+
+
+def all_but_overflow(work: Any, *, log: Any) -> Any:
+    """Everything is caught but what somebody forgot."""
+    passed: list[OverflowError] = []
+
+    def noted() -> Any:
+        try:
+            return work()
+        except OverflowError as problem:
+            passed.append(problem)
+            raise
+
+    found = _attempt(noted, log=log)
+    if passed:
+        raise passed[0]
+    return found
+
+
+@contextmanager
+def an_overflow_passed_on() -> Iterator[None]:
+    """Exact numbers go into as many bits as are usually enough, and what does not fit is told."""
+    with (
+        mock.patch.object(session, "vector", lambda cells: np.array(cells, dtype=np.int32)),
+        mock.patch.object(meter, "attempt", all_but_overflow),
+    ):
+        yield
+
 
 # Calibration
 

@@ -19,6 +19,7 @@ from hubbub.engines.own import UNIT, Part
 from hubbub.engines.words import Sql
 from hubbub.query.ops import Match, Union
 from tests.query.inside import World
+from tests.query.planted import an_overflow_passed_on
 from tests.query.planted_own import OWN
 from tests.query.test_replay import DATASETS, FURTHER, NEIGHBOURS, QUESTIONS, SHARDS, compare
 
@@ -63,6 +64,7 @@ FAULTS: dict[str, tuple[Fault, Callable[[str], bool]]] = {
     "full_join_of_nobody": (OWN["full_join_of_nobody"][0], _has("FULL JOIN")),
     "cap_by_data_order": (OWN["cap_by_data_order"][0], JOIN),
     "first_value_of_a_unit": (OWN["first_value_of_a_unit"][0], REDUCE),
+    "overflow_passed_on": (an_overflow_passed_on, _has("2147483648")),
     "union_arms_limited_apart": (lambda: mock.patch.object(relations, "united", _arms_of_others), UNION),
 }
 """Each with the questions that it can be in. Neighbours must show it."""

@@ -23,8 +23,10 @@ def steps(tally: Tally | Histogram, value: Sql, kind: Kind) -> Sql:
 def _real(tally: Tally | Histogram, value: Sql) -> Sql:
     if tally.clamp is None:
         raise CapacityError("Reals are added up within bounds. Declare bounds for the column.")
-    low, high = (float(end) for end in tally.clamp)
-    origin, grid = float(tally.origin), float(tally.grid)
+    try:
+        low, high, origin, grid = (float(part) for part in (*tally.clamp, tally.origin, tally.grid))
+    except OverflowError:
+        raise CapacityError("The bounds are beyond what a real holds. Declare closer ones.") from None
     if not all(_within(_rounded((end - origin) / grid), INT64) for end in (low, high)):
         raise CapacityError("The bounds are more than 2^63 steps of the grid apart. Declare a coarser grid.")
     real = of(Type.REAL)

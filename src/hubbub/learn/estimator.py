@@ -20,6 +20,9 @@ from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.noise import entropy
 from hubbub.parameters import interval
 
+FAR = 1e150
+"""Bounds beyond this have squares that no float holds: what follows would be NaN, and fail after the charge."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
@@ -95,15 +98,7 @@ class Private(BaseEstimator):  # type: ignore[misc]
             guards=not isinstance(x, Asked),
         )
         self._check(width=x.shape[1], grouped=crowd.units is not None)
-        excess = tuition.guard(lambda: work(tuition, crowd))
-        most = "1 row" if crowd.most == 1 else f"{crowd.most} rows"
-        unit = "row" if crowd.units is None else f"group, which counts for at most {most}"
-        measured = tuple(
-            f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
-        )
-        self.claim_ = Claim(
-            epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess
-        )
+        self.claim_ = tuition.guard(lambda: _claimed(work(tuition, crowd), tuition, crowd))
         return self
 
     def _features(self, x: Any, *, reset: bool) -> Any:
@@ -133,6 +128,18 @@ class Private(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _claimed(excess: str, tuition: Tuition, crowd: Crowd) -> Claim:
+    """What a fit guarantees, from what it measured."""
+    most = "1 row" if crowd.most == 1 else f"{crowd.most} rows"
+    unit = "row" if crowd.units is None else f"group, which counts for at most {most}"
+    measured = tuple(
+        f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
+    )
+    return Claim(
+        epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess
+    )
+
+
 def column_bounds(bounds: Any, *, columns: int) -> tuple[Array, Array] | None:
     """(low, high) as two arrays with one number a column; None where they are to be bought."""
     if bounds is None:
@@ -142,6 +149,8 @@ def column_bounds(bounds: Any, *, columns: int) -> tuple[Array, Array] | None:
     low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (columns,)) for side in bounds)
     for one, other in zip(low.tolist(), high.tolist(), strict=True):
         interval("bounds", (one, other))
+        if max(-one, other) > FAR:
+            raise ParameterError("bounds", f"within ±{FAR:g}, so that squares are numbers too", (one, other))
     return low.copy(), high.copy()
 
 

@@ -79,8 +79,8 @@ class OfLook(OfTables):
         _, key = self._sides[pair.x]
         try:
             one, other = (self._counts(side, key) for side in (pair.x, pair.y))
-        except HubbubError as error:
-            return [f"it was not counted: {error}"]
+        except Exception as error:
+            return [f"it was not counted: {type(error).__name__}: {error}"]
         moved = int(np.abs(one - other).sum())
         if moved > proven:
             return [f"the bins moved by {moved}, and {proven} was proven"]

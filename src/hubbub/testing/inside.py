@@ -278,6 +278,8 @@ class Seen:
     """The charge that paid for it."""
     keyed: bool = True
     """Whether a secret chose the groups of units."""
+    raised: type[BaseException] | None = None
+    """The class of the error."""
 
 
 def ask(
@@ -288,9 +290,15 @@ def ask(
     with fixed_key() as asked, replayed(seed) as source:
         try:
             answer = db.sql(text, epsilon=epsilon, delta=delta)
-        except HubbubError as error:
-            spent = db.ledger.statement(db.policy.account).spent.loss
-            return Seen(outcome=f"{type(error).__name__}: {error}", draws=tuple(source.draws), charged=spent - before)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            return Seen(
+                outcome=f"{type(error).__name__}: {error}",
+                draws=tuple(source.draws),
+                charged=db.ledger.statement(db.policy.account).spent.loss - before,
+                raised=type(error),
+            )
     plan = answer.plan
     return Seen(
         outcome="answered",
@@ -304,12 +312,24 @@ def ask(
     )
 
 
+def escaped(raised: type[BaseException] | None, *, charged: bool) -> list[str]:
+    """Report an error that no question may end with: after the charge there is one, and before it only ours."""
+    if raised is None or raised is EngineError:
+        return []
+    if not issubclass(raised, HubbubError):
+        return [f"{raised.__name__} has escaped"]
+    return [f"{raised.__name__} was raised after the charge"] if charged else []
+
+
 def faults(one: Seen, other: Seen, *, same: bool = False) -> list[str]:
     """What the other run shows that it must not; ``same``: the data says the same of every unit, so nothing differs."""
     found = [
-        f"{what} differ: {getattr(one, what)!r:.300} and {getattr(other, what)!r:.300}"
-        for what in ("outcome", "public", "draws", "charged")
-        if getattr(one, what) != getattr(other, what)
+        *(fault for side in (one, other) for fault in escaped(side.raised, charged=bool(side.charged))),
+        *(
+            f"{what} differ: {getattr(one, what)!r:.300} and {getattr(other, what)!r:.300}"
+            for what in ("outcome", "public", "draws", "charged")
+            if getattr(one, what) != getattr(other, what)
+        ),
     ]
     if found or one.plan is None:
         return found

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from hubbub.errors import HubbubError
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.bins import Bins
 from hubbub.mechanisms.convex import Examples
@@ -115,16 +116,21 @@ class Trace:
     released: tuple[Any, ...]
     shape: str
     spent: tuple[str, ...]
+    escaped: str = ""
+    """The class of an error that is none of Hubbub's."""
 
 
 def trace(question: Callable[[Meter], Any], *, accounts: Mapping[str, Budget], seed: int = 0) -> Trace:
     """Run a question against a fresh recording Meter with replayed noise."""
     meter = RecordingMeter(accounts)
     with replayed(seed) as source:
+        raised: type[BaseException] | None = None
         try:
             answer, outcome = question(meter), "answered"
-        except Exception as error:
-            answer, outcome = None, f"{type(error).__name__}: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            answer, outcome, raised = None, f"{type(error).__name__}: {error}", type(error)
     releases = [answer] if isinstance(answer, Release) else list(answer) if isinstance(answer, list | tuple) else []
     values = tuple(release.value if isinstance(release, Release) else release for release in releases)
     return Trace(
@@ -134,6 +140,7 @@ def trace(question: Callable[[Meter], Any], *, accounts: Mapping[str, Budget], s
         released=values,
         shape=", ".join(_shape(value) for value in values),
         spent=tuple(str(meter.spent(name)) for name in sorted(accounts)),
+        escaped="" if raised is None or issubclass(raised, HubbubError) else raised.__name__,
     )
 
 
@@ -144,6 +151,7 @@ def differences(one: Trace, other: Trace) -> list[str]:
         for name in ("outcome", "draws", "spent", "shape")
         if getattr(one, name) != getattr(other, name)
     ]
+    found += [f"{side.escaped} has escaped" for side in (one, other) if side.escaped]
     if len(one.measurements) != len(other.measurements):
         return [*found, f"{len(one.measurements)} and {len(other.measurements)} measurements were made"]
     for index, (a, b) in enumerate(zip(one.measurements, other.measurements, strict=True)):

@@ -281,7 +281,7 @@ def _listed(scene: Callable[[], Iterator[str]]) -> Callable[[], list[str]]:
         sentences: list[str] = []
         try:
             sentences.extend(scene())
-        except HubbubError as error:
+        except Exception as error:
             sentences.append(f"It ended with {type(error).__name__}: {error}")
         return sentences
 

@@ -447,7 +447,7 @@ def test_an_audit_catches_a_histogram_for_one_row(world: World) -> None:
 def test_duckdb_is_the_one_that_is_followed() -> None:
     """Should its bins change, this says so."""
     values = "(VALUES (0), (1), (2), (4), (NULL)) AS t(x)"
-    (found,) = duckdb.execute(f"SELECT histogram(CAST(x AS DOUBLE), [1.0::DOUBLE, 2]) FROM {values}").fetchone() or (
-        {},
-    )
+    (found,) = duckdb.connect().execute(
+        f"SELECT histogram(CAST(x AS DOUBLE), [1.0::DOUBLE, 2]) FROM {values}"
+    ).fetchone() or ({},)
     assert found == {1.0: 2, 2.0: 1, math.inf: 1}

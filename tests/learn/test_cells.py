@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -142,6 +143,7 @@ def test_classes_that_are_bought_have_the_type_of_what_is_shown() -> None:
         (["a", 1] * 299 + [1.0, Raising()], ["1", "a"]),
         ([1 << 80, 3] * 300, [3, 1 << 80]),
         ([True, False] * 300, [0, 1]),
+        ([date(2024, 2, 29), "\ud800"] * 300, ["2024-02-29", "\ud800"]),
         ([2**53 + 1, 0.5] * 300, [0.5, 2**53 + 1]),
     ):
         found = learn.GaussianNB(bounds=(0, 1), epsilon=20, delta=1e-6).fit(x, labels).classes_

@@ -83,7 +83,7 @@ def number_of(cell: Any) -> float:
         return math.nan
     try:
         return float(cell)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException:  # whatever a cell raises, it says no more than that it is no number
         return math.nan

@@ -99,7 +99,12 @@ def _name(value: Hashable) -> Hashable:
 
 
 def _called(value: Hashable) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    match value:
+        case bytes():
+            return value.decode("latin-1")
+        case (str(), str(text)):  # dates and times
+            return text
+    return str(value)
 
 
 def _named(shown: Collection[Hashable], kind: np.dtype[Any]) -> Array:

@@ -34,7 +34,7 @@ def value_of(given: Any) -> Hashable | None:
         return given
     try:
         return _value(given)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException:  # what cannot be looked at has no value, and says nothing
         return None

@@ -44,9 +44,27 @@ class RaisingNumber(float):
     __eq__ = __hash__ = Raising._raise
 
 
+class Leaving(float):
+    """A number that ends the process when it is read."""
+
+    def __float__(self) -> float:
+        raise SystemExit(SECRET)
+
+
 POISON: tuple[Any, ...] = (
     *(SECRET, "7", "", "\ud800", "nan", b"\xff", b"1", None, True, Decimal("sNaN"), Decimal("1e99999"), 10**400),
-    *(Fraction(1, 3), 1j, {"a": 1}, [1.0, 2.0], (0.5,), {1}, Raising(), RaisingNumber(0.5), np.array([1.0, 2.0])),
+    *(
+        Fraction(1, 3),
+        1j,
+        {"a": 1},
+        [1.0, 2.0],
+        (0.5,),
+        {1},
+        Raising(),
+        RaisingNumber(0.5),
+        Leaving(0.5),
+        np.array([1.0, 2.0]),
+    ),
     *(np.ma.masked, np.datetime64("NaT"), np.datetime64("2024-02-29"), np.float32(0.25), np.longdouble("1e4000")),
 )
 SAME: tuple[Any, ...] = (7, 7.0, Decimal("7.00"), np.int64(7), np.float32(7), Fraction(7))

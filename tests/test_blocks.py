@@ -189,5 +189,5 @@ def test_a_program_has_no_more_memory_than_the_owner_allows(db: hb.Database) -> 
     """An analyst who asks for all of the machine's memory would make other programs end, and hear of it."""
     with pytest.raises(ParameterError, match="memory must be"):
         hb.sample_and_aggregate(
-            db.table("stays"), programs.mean, columns=["cost"], blocks=2, bounds=(0, 1), epsilon=1, memory=1 << 40
+            db.table("stays"), programs.mean, columns=["x"], blocks=2, bounds=(0, 1), epsilon=1, memory=1 << 40
         )

@@ -96,7 +96,7 @@ def answered(
 def _run(statement: Statement, secrets: Sequence[int], contents: dict[str, str], threads: int) -> list[list[Any]]:
     keys = [{"table": k.table, "type": k.type, "places": k.places, "values": k.values} for k in statement.keys]
     request = {
-        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {},
+        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {}, "stored": [],
     }  # fmt: skip
     with connected() as connection:
         for table, text in contents.items():

@@ -127,7 +127,14 @@ def test_a_begun_process_that_dies_is_one_failure_of_the_engine(db: hb.Database)
 
 def test_a_statement_that_cannot_be_parsed_is_told_after_the_word(tmp_path: Path) -> None:
     told: list[str] = []
-    request: dict[str, Any] = {"statement": "SELEC 1", "secrets": [], "keys": [], "paths": [], "databases": {}}
+    request: dict[str, Any] = {
+        "statement": "SELEC 1",
+        "secrets": [],
+        "keys": [],
+        "paths": [],
+        "databases": {},
+        "stored": [],
+    }
     with DuckDB(limits=Limits(threads=1), log=told.append, standbys=1) as engine:
         engine._pool._waiting[0].ready()
         begun = engine._pool.begin(request)

@@ -292,3 +292,12 @@ def test_files_are_not_part_of_the_name_of_a_bought_fact() -> None:
     scan = Scan(table="people", columns=(), unit="id")
     stamped = replace(scan, held=Stamp((("people.parquet", None),)))
     assert repr(stamped) == repr(scan)
+
+
+def test_facts_that_are_believed_of_any_file_are_seen(
+    db: hb.Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted fault: without the comparison of stamps one person counts 501 times, and the tests above would fail."""
+    before_reading(db, monkeypatch, lambda: write(path, MANY))
+    monkeypatch.setattr(Stamp, "holds", lambda stamp: True)
+    assert counted(db) == PEOPLE + ROWS

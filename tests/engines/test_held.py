@@ -7,7 +7,9 @@ that an answer shows the exact number that was measured.
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,13 +20,17 @@ import pytest
 from typer.testing import CliRunner
 
 import hubbub as hb
+from hubbub import learn
+from hubbub.cli import owner
 from hubbub.cli.app import app
 from hubbub.engines import held
 from hubbub.errors import DataChanged, EngineError, NotOwned
 from hubbub.ledger import Marks
-from hubbub.policy.stamps import Stamp
+from hubbub.policy.stamps import Stamp, stamp_files
 from hubbub.policy.tables import Limits
 from hubbub.query.ops import Scan
+from hubbub.query.plan import one_row_a_unit
+from hubbub.query.sql import question
 
 PEOPLE, ROWS = 600, 500
 POLICY = """
@@ -301,3 +307,96 @@ def test_facts_that_are_believed_of_any_file_are_seen(
     before_reading(db, monkeypatch, lambda: write(path, MANY))
     monkeypatch.setattr(Stamp, "holds", lambda stamp: True)
     assert counted(db) == PEOPLE + ROWS
+
+
+class TestLearning:
+    """What an estimator adds up is bounded too: its sums were written for people with one row each."""
+
+    @pytest.fixture
+    def folk(self, tmp_path: Path) -> Iterator[hb.Database]:
+        write(tmp_path / "folk.parquet", self.rows(1))
+        with hb.open(
+            tmp_path / "folk.parquet",
+            unit="id",
+            unique=["id"],
+            budget=hb.Budget(epsilon=Fraction(10**6)),
+            bounds={"x": (0, 10), "y": (0, 10)},
+            keys={"kind": [0, 1]},
+            ledger=tmp_path / "ledger",
+            marks=Marks(tmp_path / "marks"),
+        ) as made:
+            made.ledger.grant("people", "ann", limit=hb.Budget(epsilon=Fraction(10**6)))
+            made.principal = "ann"
+            yield made
+
+    def rows(self, many: int) -> str:
+        """600 people with values of 1, and one with values of 10 in so many rows."""
+        others = "SELECT i AS id, 1.0 AS x, 1.0 AS y, i % 2 AS kind FROM range(1, 601) AS t(i)"
+        return f"{others} UNION ALL SELECT 0, 10.0, 10.0, 1 FROM range({many})"
+
+    def test_sums_are_of_one_row_each(self, folk: hb.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One person's 500 rows moved the mean from 1.01 to 5; the noise of ε = 1000 is below 0.01."""
+        before_reading(folk, monkeypatch, lambda: write(tmp_path / "folk.parquet", self.rows(500)))
+        scaler = folk.table("folk").learn(learn.StandardScaler(), columns=["x", "y"], epsilon=1000)
+        assert scaler.mean_ == pytest.approx([1 + 9 / 601] * 2, abs=0.05)
+        assert failures(folk) == 0
+
+    @pytest.mark.parametrize(
+        ("estimator", "target"),
+        [(learn.GaussianNB(classes=[0, 1]), "kind"), (learn.LinearRegression(), "y"), (learn.KMeans(2), None)],
+    )
+    def test_an_owner_who_appends_fails_no_fit(
+        self, folk: hb.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimator: Any, target: str | None
+    ) -> None:
+        before_reading(folk, monkeypatch, lambda: write(tmp_path / "folk.parquet", self.rows(2)))
+        folk.table("folk").learn(estimator, columns=["x"], target=target, epsilon=1000)
+        assert failures(folk) == 0
+
+
+def test_facts_of_a_policy_are_not_those_of_another_state_of_it(db: hb.Database, path: Path) -> None:
+    """Another thread lets go of facts between the reading of a question and its plan."""
+    believed = db.policy
+    write(path, MANY)
+    db._let_go_of_stale_facts()
+    relation = question(COUNT, db).relation
+    assert one_row_a_unit(question(COUNT, Believing(db, believed)).relation, believed)
+    assert not one_row_a_unit(relation, believed)
+
+
+class Believing:
+    """A catalogue with another policy."""
+
+    def __init__(self, db: hb.Database, policy: Any) -> None:
+        self.policy, self.fanout, self.values = policy, db.fanout, db.values
+
+
+@pytest.mark.parametrize("suffix", ["csv", "duckdb", "parquet"])
+def test_what_is_written_while_the_check_connects_is_not_believed(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"people.{suffix}"
+    write(path, ONE_EACH)
+    write(tmp_path / "places.parquet", ONE_PLACE)
+    types = '[tables.people.columns]\nid = { type = "integer" }\nplace = { type = "integer" }\n'
+    (tmp_path / "hubbub.toml").write_text(POLICY.format(path=path.name) + (types if suffix == "csv" else ""))
+    connect = owner.connected
+
+    @contextmanager
+    def connected(*given: Any, **more: Any) -> Iterator[Any]:
+        with connect(*given, **more) as data:
+            if suffix != "duckdb":  # an attached database cannot be written to
+                write(path, MANY)
+            yield data
+
+    monkeypatch.setattr(owner, "connected", connected)
+    CliRunner().invoke(app, ["check", "--policy", str(tmp_path / "hubbub.toml")])
+    with hb.open(tmp_path / "hubbub.toml", ledger=tmp_path / "ledger", marks=Marks(tmp_path / "marks")) as db:
+        assert db.policy.enforced == (frozenset({"people"}) if suffix == "duckdb" else frozenset())
+
+
+def test_a_file_that_nobody_can_look_at_never_holds(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.parquet"
+    loop.symlink_to(loop)
+    stamp = stamp_files([str(loop)])
+    assert not stamp.settled(time.time_ns())
+    assert not stamp.holds()

@@ -30,8 +30,8 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     file = policy or default_policy()
     with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:
         declared = read_policy(file, describe=lambda source: schema_of(engine, source))
+    before = stamps(declared)  # ahead of the rest: to connect is to convert text and to attach databases
     with progress("Converting text") as done, connected(declared, log=note, progress=done) as data:
-        before = stamps(declared)
         report = checked(declared, data.ask, left_out=data.left_out)
     record(file, report, before=before)
     if as_json:

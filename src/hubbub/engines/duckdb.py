@@ -32,7 +32,7 @@ from hubbub.policy.kinds import Type
 from hubbub.policy.stamps import NO_FILES, Stamp, stamp_at_rest
 from hubbub.policy.tables import Column, Limits, Source, Table
 from hubbub.query.expression import Expression, Value
-from hubbub.query.ops import Aggregate, Counted, Relation, Scan, below
+from hubbub.query.ops import Aggregate, Cap, Counted, Relation, Scan, below
 from hubbub.query.scope import Fanout
 from hubbub.query.totals import Totals
 
@@ -135,7 +135,7 @@ class DuckDB:
         statement, held = lower(op, tables, _clauses(origins)), held_by(op.input)
 
         def bounded() -> _T:
-            unsure = replace(op, single=False)
+            unsure = self._safely(lambda: _unsure(op))
             longer = self._safely(lambda: lower(unsure, tables, _clauses(origins)))
             rows = self._ask(longer, origins.values())
             return self._safely(lambda: decode(unsure, rows))
@@ -288,7 +288,7 @@ class DuckDB:
         except Exception as error:
             changed, problem = None, f"{type(error).__name__}: {error}"
         if changed is not None:
-            raise DataChanged(f"{_CHANGES[changed]} What was paid is not paid again.")
+            raise DataChanged(_CHANGES[changed])
         self._tell(problem)
         raise EngineError from None
 
@@ -346,6 +346,17 @@ def size(amount: str) -> int:
 def drawn(statement: Statement) -> list[int]:
     """The secret numbers of one run of a statement."""
     return [secrets.randbits(64) for _ in range(statement.secrets)]
+
+
+def _unsure(op: _Op) -> _Op:
+    """Return the same operation for rows of which nothing is known, bounded to what was assumed of them.
+
+    An aggregate bounds its units itself. The values of totals were written for rows that need no weight, so that they
+    get no more rows of a unit than that instead.
+    """
+    if isinstance(op, Totals):
+        return replace(op, input=Cap(input=op.input, most=op.most))
+    return replace(op, single=False)
 
 
 def _stamp(origins: Iterable[Origin]) -> Stamp:

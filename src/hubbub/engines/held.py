@@ -12,7 +12,8 @@ Privacy:
         statement is run, which bounds each unit to what the plan assumed and rests on no fact. Where the owner of a row
         is found by a path of keys no statement can do without their uniqueness, and DataChanged says so, before the
         result is looked at. A read that failed is repeated while the files move, and a failure that stays is one.
-    Needs: ``policy.stamps``; an aggregate with ``single`` set differs from the one without only in what it skips.
+    Needs: ``policy.stamps``; an aggregate with ``single`` set differs from the one without only in what it skips, and
+        totals with it set are bounded by a cap on their rows.
     Ref: SOUNDNESS 36.
 """
 

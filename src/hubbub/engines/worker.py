@@ -27,7 +27,7 @@ _MANY = 1000
 GO = "go"
 """What a process waits for before it reads anything."""
 LOCKED, ALTERED = "locked", "altered"
-_SAYS_LOCKED = "Could not set lock on file"
+_SAYS_LOCKED = "IO Error: Could not set lock on file"
 """What the engine says where another process has a database open for writing, before it reads anything of it."""
 _STORED = (
     "SELECT count(*) FROM duckdb_columns() AS c SEMI JOIN duckdb_tables() AS t "
@@ -273,7 +273,7 @@ def lock(connection: Any, request: dict[str, Any]) -> None:
         try:
             connection.execute(f"ATTACH {_text(path)} AS {_quoted(name)} (READ_ONLY)")
         except Exception as problem:
-            if _SAYS_LOCKED in str(problem):
+            if str(problem).startswith(_SAYS_LOCKED):
                 raise Changed(LOCKED) from None
             raise
     for catalogue, table, columns in request["stored"]:

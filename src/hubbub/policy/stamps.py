@@ -37,7 +37,8 @@ class Stamp:
         Proof: a write sets the change time of the inode, which no user can set, to the clock's present tick. A settled
             stamp is older than a tick of its clock, so that a write after it has another time. A file that was put in
             place of another has another inode, or a later change time if the number was used again.
-        Needs: a clock that is not set back, shared with the file system up to GRAIN_NS; no writes through a memory map
+        Needs: no link or folder that leads elsewhere during a read and back before its end; a clock that is not set
+            back, shared with the file system up to GRAIN_NS; no writes through a memory map
             that was made before the stamp and is written back after it, whose time the kernel sets late.
         Ref: the "racy git" problem (git's Documentation/technical/racy-git.txt); SOUNDNESS 36.
     """
@@ -111,6 +112,8 @@ def _found(path: str) -> Mark | None:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:  # a link to itself, a folder without rights: nobody can say what is there, and it never holds
+        return -1, -1, -1, -1, time.time_ns()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

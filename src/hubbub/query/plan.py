@@ -253,7 +253,9 @@ def one_row_a_unit(relation: Relation, policy: Policy) -> bool:
     what a unit adds where they are not (``engines.held``).
     """
     match relation:
-        case Scan(table=table, unit=unit, path=path):
+        case Scan(table=table, unit=unit, path=path, held=held):
+            if held != policy.held(table):  # read under another state of the files than the policy is about
+                return False
             return table in policy.enforced or (unit is not None and not path and policy.has_key(table, unit))
         case Filter(input=below) | Project(input=below):
             return one_row_a_unit(below, policy)

@@ -69,8 +69,9 @@ class Source:
 
 def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
     """A declared table, with all its columns; those that are not used are left out later."""
+    policy = catalogue.policy  # once: another thread may let go of facts meanwhile
     for step in table.path:
-        if not catalogue.policy.has_key(step.table, step.key):
+        if not policy.has_key(step.table, step.key):
             raise NotOwned(
                 f"Whose the rows of {table.name} are is said by {step.key} of {step.table}, which was not seen to be "
                 "unique for this state of the data. Let the owner run: hubbub check",
@@ -88,7 +89,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
         Named(
             one.name,
             Column(qualify(alias, one.name), one.kind),
-            declared(one, unit=one.name == table.unit, leads=leads_of(table, one.name, catalogue.policy)),
+            declared(one, unit=one.name == table.unit, leads=leads_of(table, one.name, policy)),
             lambda one=one: values(one.name, one.keys),  # type: ignore[misc]
             led=one.name == table.unit and bool(table.path),
         )
@@ -99,7 +100,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> Source:
         columns=tuple(ScanColumn(named.column.name, named.column.kind, named.name) for named in columns),
         unit=table.unit,
         path=table.path,
-        held=catalogue.policy.held(table.name),
+        held=policy.held(table.name),
     )
     unit = None if table.unit is None else table.column(table.unit)
     return Source(alias, scan, columns, None if unit is None else unit.kind)

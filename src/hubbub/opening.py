@@ -69,7 +69,7 @@ def open(
     try:
         if _is_policy(data):
             declared = read_policy(data, describe=lambda source: schema_of(engine, source))
-            policy = with_enforced(declared, data, at_rest=engine.stamp_at_rest)
+            policy = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
             engine.limits = policy.limits
         else:
             if unit is None or budget is None:

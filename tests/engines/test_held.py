@@ -20,10 +20,10 @@ import pytest
 from typer.testing import CliRunner
 
 import hubbub as hb
-from hubbub import learn
+from hubbub import learn, opening
 from hubbub.cli import owner
 from hubbub.cli.app import app
-from hubbub.engines import held
+from hubbub.engines import conversion, held
 from hubbub.errors import DataChanged, EngineError, NotOwned
 from hubbub.ledger import Marks
 from hubbub.policy.stamps import Stamp, stamp_files
@@ -400,3 +400,27 @@ def test_a_file_that_nobody_can_look_at_never_holds(tmp_path: Path) -> None:
     stamp = stamp_files([str(loop)])
     assert not stamp.settled(time.time_ns())
     assert not stamp.holds()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_what_is_mended_and_checked_while_another_opens_is_not_believed_of_the_old_rows(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session has converted rows that are not unique; the owner mends the file and checks it before it goes on."""
+    path, file = tmp_path / f"people.{suffix}", tmp_path / "hubbub.toml"
+    write(path, MANY)
+    write(tmp_path / "places.parquet", ONE_PLACE)
+    types = '[tables.people.columns]\nid = { type = "integer" }\nplace = { type = "integer" }\n'
+    file.write_text(POLICY.format(path=path.name) + (types if suffix == "csv" else ""))
+    monkeypatch.setattr(conversion, "_target", lambda folder, directory: conversion._empty(directory))
+    read = opening.read_policy
+
+    def reading(*given: Any, **more: Any) -> Any:
+        declared = read(*given, **more)
+        write(path, ONE_EACH)
+        assert CliRunner().invoke(app, ["check", "--policy", str(file)]).exit_code == 0
+        return declared
+
+    monkeypatch.setattr(opening, "read_policy", reading)
+    with hb.open(file, ledger=tmp_path / "ledger", marks=Marks(tmp_path / "marks")) as db:
+        assert db.policy.enforced == (frozenset() if suffix == "csv" else frozenset({"people"}))

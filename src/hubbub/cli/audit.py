@@ -104,7 +104,7 @@ def _subjects(
     place = policy or POLICY
     with DuckDB() as engine:
         read = read_policy(place, describe=lambda source: schema_of(engine, source))
-        declared = with_enforced(read, place, at_rest=engine.stamp_at_rest)
+        declared = with_enforced(read, place, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
     price = epsilon or Fraction(1)
     if not lacks(declared, what):
         return [OfQuery(declared, what, epsilon=price, delta=delta)]

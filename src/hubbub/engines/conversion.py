@@ -23,7 +23,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hubbub.engines.delimited import Delimited, Read
@@ -53,6 +53,8 @@ class Converted:
     columns: tuple[str, ...]
     rows: int
     left_out: LeftOut
+    source: Stamp
+    """The state of the text file that it was made from."""
 
 
 def convert(path: str, format_: str, *, directory: str, progress: Progress | None = None) -> Converted:
@@ -95,7 +97,9 @@ def _kept(beside: str, path: str, stamp: Stamp) -> Converted | None:
         if about["format"] != FORMAT or Stamp.of_json(about["stamp"]) != stamp:
             return None
         left_out = LeftOut(count=int(about["left out"]), first=list(about["first"]), place=str(about["place"]))
-        return Converted(path=beside, columns=tuple(about["columns"]), rows=int(about["rows"]), left_out=left_out)
+        return Converted(
+            path=beside, columns=tuple(about["columns"]), rows=int(about["rows"]), left_out=left_out, source=stamp
+        )
     except (OSError, ValueError, KeyError, TypeError, duckdb.Error):
         return None
 
@@ -121,7 +125,7 @@ def _placed(made: Converted, beside: str | None) -> Converted:
     with open(made.path, "rb") as file:
         os.fsync(file.fileno())
     os.replace(made.path, beside)
-    return Converted(path=beside, columns=made.columns, rows=made.rows, left_out=made.left_out)
+    return replace(made, path=beside)
 
 
 def _made(
@@ -149,7 +153,9 @@ def _made(
         if writer.finish(target, records.columns, json.dumps(about)) != writer.rows:
             raise PolicyError(f"{path} could not be converted to Parquet as it is. Convert it yourself.", name="path")
     os.chmod(target, 0o600)  # the writer may have replaced the file
-    return Converted(path=target, columns=tuple(records.columns), rows=writer.rows, left_out=records.left_out)
+    return Converted(
+        path=target, columns=tuple(records.columns), rows=writer.rows, left_out=records.left_out, source=stamp
+    )
 
 
 @contextlib.contextmanager

@@ -220,6 +220,10 @@ class DuckDB:
         origin = self._origin(table.source, [one.name for one in table.columns])
         return stamp_at_rest(lambda: origin.stamp)
 
+    def stamp_source(self, source: Source) -> Stamp:
+        """The state of a source's own files that is read: of text and Arrow, the one that was converted."""
+        return self._sources.stamp(source)
+
     def fanout(self, relation: Relation, keys: Sequence[Expression], *, tables: Mapping[str, Table]) -> Fanout:
         """How many rows of a public relation share one combination of keys, at most."""
         origins = self._origins(relation, tables)

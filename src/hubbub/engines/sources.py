@@ -16,7 +16,8 @@ from hubbub.attempt import Log
 from hubbub.engines.conversion import Converted, Progress, convert
 from hubbub.engines.words import NULL, STAR, TRUE, Sql, alias, cast, name, reader, select, text, within
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
-from hubbub.policy.stamps import Stamp, database_files, stamp_files
+from hubbub.policy.sources import UNTYPED
+from hubbub.policy.stamps import NO_FILES, Stamp, database_files, stamp_files, stamp_of
 from hubbub.policy.tables import Source
 
 TABLES = "a path, or a table of pandas, polars or pyarrow"
@@ -49,6 +50,7 @@ class Sources:
         self._log, self._progress = log, progress
         self._converted: dict[str, Converted] = {}
         self._written: dict[object, tuple[str, object]] = {}
+        self._copied: dict[object, Stamp] = {}
         self._lock = threading.Lock()
 
     def origin(self, source: Source, columns: Iterable[str] = ()) -> Origin:
@@ -63,6 +65,18 @@ class Sources:
             case "arrow" | "frame":
                 return _parquet((self._parquet_of(source),))
         raise PolicyError(f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow or DuckDB.")
+
+    def stamp(self, source: Source) -> Stamp:
+        """Return the state of a source's files that is read here: of those that were copied, when they were."""
+        self.origin(source)
+        if source.format == "arrow":
+            return self._copied[source.paths]
+        if source.format not in UNTYPED:
+            return stamp_of(source)
+        stamp = NO_FILES
+        for file in self.converted(source):
+            stamp |= file.source
+        return stamp
 
     def converted(self, source: Source) -> list[Converted]:
         """Return the Parquet files of a text source, which define its rows as long as this engine lives."""
@@ -99,8 +113,10 @@ class Sources:
             if key not in self._written:
                 descriptor, path = tempfile.mkstemp(suffix=".parquet", dir=self._directory)
                 os.close(descriptor)
+                self._copied[key] = stamp_of(source)
                 try:
                     _store(source, path)
+                    self._copied[key] |= stamp_of(source)  # which never holds if it was written to meanwhile
                     os.chmod(path, 0o600)  # it may have been replaced; the directory was ours alone all the time
                 except BaseException:
                     os.unlink(path)

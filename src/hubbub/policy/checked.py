@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hubbub.policy.check import Report
 from hubbub.policy.stamps import Stamp, stamp_at_rest, stamp_of
-from hubbub.policy.tables import Policy, Table
+from hubbub.policy.tables import Policy, Source, Table
 
 FORMAT = 2
 """Records of format 1 had sizes and times alone, and no write-ahead logs: they are not believed. Check again."""
@@ -39,10 +39,10 @@ def stamps(policy: Policy) -> dict[str, Stamp]:
     return {name: stamp for name, stamp in taken.items() if stamp is not None}
 
 
-def _of(table: Table, policy: Policy) -> Stamp:
-    stamp = stamp_of(table.source)
+def _of(table: Table, policy: Policy, take: Callable[[Source], Stamp] = stamp_of) -> Stamp:
+    stamp = take(table.source)
     for step in table.path:
-        stamp |= stamp_of(policy.tables[step.table].source)
+        stamp |= take(policy.tables[step.table].source)
     return stamp
 
 
@@ -68,11 +68,18 @@ def record(path: str | os.PathLike[str], report: Report, *, before: dict[str, St
         fresh.unlink(missing_ok=True)
 
 
-def with_enforced(policy: Policy, path: str | os.PathLike[str], *, at_rest: Callable[[Table], Stamp | None]) -> Policy:
+def with_enforced(
+    policy: Policy,
+    path: str | os.PathLike[str],
+    *,
+    at_rest: Callable[[Table], Stamp | None],
+    converted: Callable[[Source], Stamp],
+) -> Policy:
     """Return the policy with what its record says, if the record is about these declarations, version and files.
 
     ``at_rest`` stamps what the engine reads for a table. That is done first: if the files are then still what the
-    record says, they were so all the time, and what the engine reads is what was checked.
+    record says, they were so all the time. ``converted`` is the state of text from which the engine has made what it
+    reads, which must be the same: it was made before the record was looked at.
     """
     try:
         content = json.loads(place(path).read_text(encoding="utf-8"))
@@ -86,7 +93,12 @@ def with_enforced(policy: Policy, path: str | os.PathLike[str], *, at_rest: Call
         names = {name for table, _, _ in facts for name in (table, *(step.table for step in policy.tables[table].path))}
         read = {name: stamp for name in names if (stamp := at_rest(policy.tables[name])) is not None}
         now = stamps(policy)
-        holds = [(table, column) for table, column, files in facts if now.get(table) == files and table in read]
+        holds = [
+            (table, column)
+            for table, column, files in facts
+            if now.get(table) == files == _of(policy.tables[table], policy, converted)
+            and {table, *(step.table for step in policy.tables[table].path)} <= set(read)
+        ]
         unique = frozenset(table for table, column in holds if column is None)
         keys = frozenset((table, column) for table, column in holds if column is not None)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

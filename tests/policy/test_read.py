@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.engines.duckdb import DuckDB
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.build import Schema
 from hubbub.policy.decimals import Written, exact
@@ -273,3 +274,16 @@ def test_other_errors_keep_their_own_words(folder: Path) -> None:
 
     with pytest.raises(PolicyError, match=r"p.toml, line 17: path must be a Parquet file"):
         parse_policy(GOOD, file=folder / "p.toml", describe=refuse)
+
+
+@pytest.mark.parametrize("row", ['{"id": 1}', '{"id": 1, "rare": 2}'])
+def test_names_in_json_are_declared_and_not_looked_up(tmp_path: Path, row: str) -> None:
+    """Whether somebody has a name that nobody else has would be told by whether opening succeeds."""
+    (tmp_path / "people.jsonl").write_text(row + "\n")
+    (tmp_path / "hubbub.toml").write_text(
+        '[budget]\naccount = "people"\nepsilon = 1\n[tables.people]\npath = "people.jsonl"\nunit = "id"\n'
+        '[tables.people.columns]\nid = { type = "integer" }\nrare = { type = "integer" }\n'
+    )
+    with DuckDB(standbys=1) as engine:
+        policy = read_policy(tmp_path / "hubbub.toml", describe=engine.describe)
+    assert [column.name for column in policy.tables["people"].columns] == ["id", "rare"]

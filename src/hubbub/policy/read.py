@@ -130,7 +130,10 @@ class _Reader:
         columns = self._section(content, "columns", None, "tables", name)
         facts = {column: self._column(name, column, columns) for column in columns}
         with self._at("tables", name):
-            schema = self._describe(source) if self._describe else [(column, None) for column in columns]
+            schema: Schema = [(column, None) for column in columns]
+            if self._describe is not None:
+                described = self._describe(source)
+                schema = schema if source.format == "json" else described  # names in JSON are told by rows
             own = [column for column, _ in schema]
             for column in columns:
                 if column.lower() not in {known.lower() for known in own}:

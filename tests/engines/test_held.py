@@ -26,6 +26,7 @@ from hubbub.cli.app import app
 from hubbub.engines import conversion, held
 from hubbub.errors import DataChanged, EngineError, NotOwned
 from hubbub.ledger import Marks
+from hubbub.policy.read import read_policy
 from hubbub.policy.stamps import Stamp, stamp_files
 from hubbub.policy.tables import Limits
 from hubbub.query.ops import Scan
@@ -413,7 +414,7 @@ def test_what_is_mended_and_checked_while_another_opens_is_not_believed_of_the_o
     types = '[tables.people.columns]\nid = { type = "integer" }\nplace = { type = "integer" }\n'
     file.write_text(POLICY.format(path=path.name) + (types if suffix == "csv" else ""))
     monkeypatch.setattr(conversion, "_target", lambda folder, directory: conversion._empty(directory))
-    read = opening.read_policy
+    read = read_policy
 
     def reading(*given: Any, **more: Any) -> Any:
         declared = read(*given, **more)

@@ -49,7 +49,7 @@ mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants chosen by their
 torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then ask 100,000 random questions, on neighbouring data too, and break every call after a charge
 	$(BIN)/python -m tools.torture $(ARGS)
 	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py tests/publish/test_replay_publish.py
-	HUBBUB_FAULTS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/test_faults_after_charge.py tests/test_faults_in_sessions.py
+	HUBBUB_FAULTS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/session/test_faults_after_charge.py tests/session/test_faults_in_sessions.py
 
 audit: $(VENV)/.dev ## audit everything that has a name 100 times; nothing of ours may be accused (two hours on two cores; ARGS="--runs 1": two minutes; in pieces: ARGS="--tally FILE")
 	$(BIN)/python -m tools.audit $(ARGS)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from bench.record import Bench, Row
 from hubbub.privacy import Event, epsilon_of
 from hubbub.privacy.accountant import Method
-from hubbub.privacy.event import (
+from hubbub.privacy.events.event import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,

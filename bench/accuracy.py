@@ -12,9 +12,11 @@ import numpy as np
 
 import hubbub as hb
 from bench.record import Bench, Row
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Marks
-from hubbub.query.combine import combined
-from hubbub.query.plan import Plan
+from hubbub.query.answer.combine import combine
+from hubbub.query.ops import ExactCounts
+from hubbub.query.plan.plan import Plan
 
 USERS = 100_000
 GROUPS = 100
@@ -42,15 +44,16 @@ def build(folder: Path) -> Path:
 
 def _errors(plan: Plan, cells: list[tuple[int, ...]]) -> Errors:
     """The errors of the first aggregate in each cell: drawn by the plan's own mechanisms, against noise of nothing."""
-    exact = [plan.exact(cells, place) for place in range(len(plan.mechanisms))]
-    truth = np.array([numbers[0].value for numbers in combined(plan, exact)], dtype=np.float64)
+    held, slots = ExactCounts(cells=(), tallies=cells), plan.slots
+    exact = [[] if slot is None else slot.take(held).tolist() for slot in slots]
+    truth = np.array([numbers[0].value for numbers in combine(plan, exact)], dtype=np.float64)
     found = np.empty((RUNS, len(truth)))
     for run_ in range(RUNS):
         noisy = [
-            [int(value) for value in mechanism.draw(np.array(steps))] if steps else []
-            for mechanism, steps in zip(plan.mechanisms, exact, strict=True)
+            [] if slot is None else [int(value) for value in slot.mechanism.draw(np.array(steps))]
+            for slot, steps in zip(slots, exact, strict=True)
         ]
-        found[run_] = np.array([numbers[0].value for numbers in combined(plan, noisy)], dtype=np.float64)
+        found[run_] = np.array([numbers[0].value for numbers in combine(plan, noisy)], dtype=np.float64)
     return found - truth
 
 
@@ -103,8 +106,7 @@ def opened(path: Path, folder: Path) -> hb.Database:
         budget=hb.Budget(epsilon=Fraction(100)),
         bounds={"value": BOUNDS},
         keys={"grp": list(range(GROUPS))},
-        max_groups=1,
-        max_rows=1,
+        limits=hb.Limits(max_groups=1, max_rows=1),
         ledger=folder / "people.ledger",
         marks=Marks(folder / "state"),
     )
@@ -113,7 +115,7 @@ def opened(path: Path, folder: Path) -> hb.Database:
 def errors_of(db: hb.Database, case: Case) -> Errors:
     """Of RUNS answers, one row an answer."""
     plan = db.plan(case.sql, epsilon=case.epsilon)
-    return _errors(plan, db._engine.prepare(plan.aggregate, tables=db.policy.tables)().tallies)
+    return _errors(plan, exact_of(db, plan.aggregate).tallies)
 
 
 def rmse_of(errors: Errors) -> tuple[float, float]:

@@ -18,13 +18,14 @@ import duckdb
 from bench import flights, trade
 from bench.asked import Asked, Cells, differences, noiseless, noisy, typical, without_limit
 from bench.record import Bench, MissingInput, Row
-from hubbub.engines.duckdb import DuckDB
+from hubbub.audit.subjects.in_process.inside import exact_of
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.sources import source_of
 from hubbub.policy.stamps import stamp_of
 from hubbub.policy.tables import Limits, Policy, Table
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
+from hubbub.session.database import Database
 
 CUSTOMERS = 60_000
 DRAWS = 25
@@ -74,14 +75,14 @@ def measured(
     truth, alone = plain(tables, asked)
     with opened(unclamped, folder, NOBODY_CUT) as db:
         planned = db.plan(asked.text, epsilon=EPSILON, delta=DELTA)
-        wrong = differences(noiseless(planned, db.counting(planned)()), truth, tolerance=TOLERANCE)
+        wrong = differences(noiseless(planned, exact_of(db, planned.aggregate)), truth, tolerance=TOLERANCE)
     suited = Limits(max_groups=asked.max_groups, max_rows=asked.max_rows, max_unit_rows=NOBODY_CUT.max_unit_rows)
     with opened(tables, folder, suited) as db:
         start = time.perf_counter()
         db.sql(asked.text, epsilon=EPSILON, delta=DELTA)
         seconds = time.perf_counter() - start
         planned = without_limit(db.plan(asked.text, epsilon=EPSILON, delta=DELTA))
-        counted = db.counting(planned)()
+        counted = exact_of(db, planned.aggregate)
         bias = typical(noiseless(planned, counted), truth)
         errors = [typical(noisy(db, planned, counted), truth) for _ in range(DRAWS)]
     error = median(errors)

@@ -13,15 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.mechanisms.bins import Bins
-from hubbub.meter import Meter
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed
+from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.privacy.budget import Budget
-from hubbub.query import stored
-from hubbub.query.answer import answer_of
-from hubbub.query.choices import Choice, Wanted
-from hubbub.query.ops import Counted
-from hubbub.query.plan import Plan
-from hubbub.session import Database
+from hubbub.query.aggregates.extremes import ExtremeChoice
+from hubbub.query.aggregates.mode import ModeChoice
+from hubbub.query.aggregates.quantile import QuantileChoice
+from hubbub.query.answer import stored
+from hubbub.query.answer.answer import answer_of
+from hubbub.query.ops import ExactCounts
+from hubbub.query.plan.choice import Choice
+from hubbub.query.plan.measure import measure_plan
+from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.selection import KeyCounts
+from hubbub.query.plan.statistic import Statistic
+from hubbub.session.database import Database
 
 Cells = dict[tuple[Any, ...], tuple[Any, ...]]
 """The numbers of each group, by its keys."""
@@ -45,43 +52,48 @@ def without_limit(planned: Plan) -> Plan:
     return replace(planned, question=replace(planned.question, limit=None, offset=0, having=None))
 
 
-def noiseless(planned: Plan, counted: Counted) -> Cells:
+def noiseless(planned: Plan, counted: ExactCounts) -> Cells:
     """The answer that has no noise."""
-    tallies = [planned.exact(counted.tallies, place) for place in range(len(planned.aggregate.tallies))]
-    chosen = [
-        [step for bins in counted.histograms[choice.histogram] for step in _exactly(choice, bins)]
-        for choice in planned.choices
-    ]
+    exact = [[] if slot is None else _noiseless(slot.take, counted) for slot in planned.slots]
     shown = None
     if planned.selection is not None:
         private = [place for place, group in enumerate(planned.question.groups) if group.private]
         assert len(private) == len(planned.question.groups), "mixed keys are not compared here"
         shown = counted.cells
-    return cells_of(planned, [stored.Drawn([*tallies, *chosen], shown)])
+    return cells_of(planned, [stored.DrawnAnswer(exact, shown)])
 
 
-def _exactly(choice: Choice, bins: Bins) -> list[int]:
+def _noiseless(statistic: Statistic, counted: ExactCounts) -> list[int]:
+    if isinstance(statistic, Choice):
+        return [step for bins in statistic.bins(counted) for step in _exactly(statistic, bins)]
+    if isinstance(statistic, KeyCounts):
+        return list(statistic(counted).values())
+    return [int(value) for value in statistic(counted)]
+
+
+def _exactly(choice: Choice, bins: StepCounts) -> list[int]:
     """The steps that the exact quantiles, ends or mode lie on; 0 where there are no rows."""
     pairs = sorted(bins.pairs())
     if not pairs:
-        return [0] * choice.many
+        return [0] * choice.numbers
     steps, many = (np.array(side) for side in zip(*pairs, strict=True))
-    if choice.wanted is Wanted.MODE:
+    if isinstance(choice, ModeChoice):
         return [int(steps[np.argmax(many)])]
-    if choice.wanted in {Wanted.LEAST, Wanted.MOST}:
-        return [int(steps[0] if choice.wanted is Wanted.LEAST else steps[-1])]
+    if isinstance(choice, ExtremeChoice):
+        return [int(steps[-1] if choice.is_highest else steps[0])]
+    assert isinstance(choice, QuantileChoice)
     upto = np.cumsum(many)
     ranks = [max(1, math.ceil(level * int(upto[-1]))) for level in choice.levels]
     return [int(steps[np.searchsorted(upto, rank)]) for rank in ranks]
 
 
-def noisy(db: Database, planned: Plan, counted: Counted) -> Cells:
+def noisy(db: Database, planned: Plan, counted: ExactCounts) -> Cells:
     """One draw of the answer that is paid for."""
     meter = Meter({db.policy.account: Budget(epsilon=Fraction(10**9), delta=db.policy.budget.delta)})
-    return cells_of(planned, stored.read(db._measured(planned, lambda: counted, meter), planned)[1])
+    return cells_of(planned, stored.read(measure_plan(planned, Sealed(counted), meter), planned)[1])
 
 
-def cells_of(planned: Plan, drawn: Sequence[stored.Drawn]) -> Cells:
+def cells_of(planned: Plan, drawn: Sequence[stored.DrawnAnswer]) -> Cells:
     """What an answer shows, by the keys of its groups."""
     found = answer_of(planned, drawn, entry=0)
     wide = len(planned.question.groups)

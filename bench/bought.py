@@ -19,14 +19,15 @@ import numpy as np
 import hubbub as hb
 from bench.data import shared
 from bench.record import Bench, Row
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Policy
-from hubbub.query.answer import answer
-from hubbub.query.bought import informed
-from hubbub.query.lacking import lacking
-from hubbub.query.looks import Look, shares
-from hubbub.query.plan import Plan, plan
-from hubbub.query.sql import question
+from hubbub.query.answer.answer import answer
+from hubbub.query.missing.bought import apply_facts
+from hubbub.query.missing.lacking import lacking
+from hubbub.query.missing.looks import Look, shares
+from hubbub.query.plan.plan import Plan, plan
+from hubbub.query.read.sql import question
 
 EPSILON = Fraction(1)
 TRIALS = 200
@@ -39,13 +40,18 @@ PUMS, WEEK = ("pums", "PUMS_pid.csv"), ("restaurant", "week_data.csv")
 _PUMS: dict[str, Any] = {
     "name": "people",
     "unit": "pid",
-    "types": {"pid": "integer", "age": "integer", "educ": "integer", "sex": "integer", "income": "real"},
+    "columns": {"pid": "integer", "age": "integer", "educ": "integer", "sex": "integer", "income": "real"},
     "keys": {"sex": [0, 1]},
 }
 _WEEK: dict[str, Any] = {
     "name": "visits",
     "unit": "VisitorId",
-    "types": {"VisitorId": "integer", "Money spent (euros)": "real", "Time spent (minutes)": "real", "Day": "integer"},
+    "columns": {
+        "VisitorId": "integer",
+        "Money spent (euros)": "real",
+        "Time spent (minutes)": "real",
+        "Day": "integer",
+    },
     "keys": {"Day": [1, 2, 3, 4, 5, 6, 7]},
 }
 EUROS, MINUTES = '"Money spent (euros)"', '"Time spent (minutes)"'
@@ -61,8 +67,11 @@ class Case:
     right: dict[str, Any]
 
 
-_INCOME = {"bounds": {"income": (0, 500_000)}, "max_rows": 1, "max_groups": 1}
-_SPENT = {"bounds": {EUROS.strip('"'): (0, 120), MINUTES.strip('"'): (0, 120)}, "max_rows": 7, "max_groups": 7}
+_INCOME: dict[str, Any] = {"bounds": {"income": (0, 500_000)}, "limits": hb.Limits(max_rows=1, max_groups=1)}
+_SPENT: dict[str, Any] = {
+    "bounds": {EUROS.strip('"'): (0, 120), MINUTES.strip('"'): (0, 120)},
+    "limits": hb.Limits(max_rows=7, max_groups=7),
+}
 CASES = (
     Case(file=PUMS, options=_PUMS, text="SELECT sum(income) FROM people", right=_INCOME),
     Case(file=PUMS, options=_PUMS, text="SELECT avg(income) FROM people", right=_INCOME),
@@ -77,13 +86,13 @@ CASES = (
         file=WEEK,
         options=_WEEK,
         text='SELECT "Day", count(*) FROM visits GROUP BY "Day"',
-        right=_SPENT | {"max_rows": 1},
+        right=_SPENT | {"limits": hb.Limits(max_rows=1, max_groups=7)},
     ),
     Case(
         file=WEEK,
         options=_WEEK,
         text=f'SELECT "Day", sum({EUROS}) FROM visits GROUP BY "Day"',
-        right=_SPENT | {"max_rows": 1},
+        right=_SPENT | {"limits": hb.Limits(max_rows=1, max_groups=7)},
     ),
 )
 
@@ -103,23 +112,21 @@ def _together(case: Case, db: hb.Database) -> Iterator[list[list[Any]]]:
     asked, policy = question(case.text, db), db.policy
     wanted = lacking(asked, policy)
     each, rest = shares(wanted, EPSILON)
-    exact = {one: one.counts(db._prepared(one.aggregate)()) for one in each}
+    exact = {one: one.counts(exact_of(db, one.aggregate)) for one in each}
     measured: dict[str, tuple[Plan, list[Any]]] = {}
     for _ in range(TOGETHER):
         looked = [_bought(one, exact[one], each[one], rest, policy) for one in each]
         known = {fact: value for told in looked for fact, value in told.items()}
         name = repr(list(known.values()))
         if name not in measured:
-            planned = plan(*informed(asked, policy, known), epsilon=rest, delta=None)
-            cells = db.counting(planned)().tallies
-            columns = [
-                np.array(planned.exact(cells, place), dtype=np.int64) for place in range(len(planned.mechanisms))
-            ]
+            planned = plan(*apply_facts(asked, policy, known), epsilon=rest, delta=None)
+            held = exact_of(db, planned.aggregate)
+            columns = [np.array([] if slot is None else slot.take(held), dtype=np.int64) for slot in planned.slots]
             measured[name] = planned, columns
         planned, columns = measured[name]
         drawn = [
-            np.reshape(one.draw(np.tile(column, DRAWS)), (DRAWS, len(column)))
-            for one, column in zip(planned.mechanisms, columns, strict=True)
+            np.reshape([] if slot is None else slot.mechanism.draw(np.tile(column, DRAWS)), (DRAWS, len(column)))
+            for slot, column in zip(planned.slots, columns, strict=True)
         ]
         noisy = [[[int(number) for number in numbers[draw]] for numbers in drawn] for draw in range(DRAWS)]
         yield [[row[-1] for row in answer(planned, one, entry=0).rows] for one in noisy]

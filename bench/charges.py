@@ -7,7 +7,7 @@ from itertools import repeat
 
 from bench.record import Bench, Row
 from hubbub.privacy import Event
-from hubbub.privacy.event import DiscreteLaplaceEvent, GaussianEvent
+from hubbub.privacy.events.event import DiscreteLaplaceEvent, GaussianEvent
 from hubbub.privacy.filter import Filter, PureFilter, Spent, ZcdpFilter
 
 DELTA = Fraction(1, 10**6)

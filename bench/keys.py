@@ -20,7 +20,7 @@ from hubbub.mechanisms import (
     TruncatedThreshold,
     WeightedGaussianThreshold,
 )
-from hubbub.mechanisms.threshold import KeySelection
+from hubbub.mechanisms.keys.threshold import KeySelection
 
 EPSILON = Fraction(3)
 DELTA = Fraction(math.exp(-10))

@@ -17,8 +17,9 @@ from bench.adult import BINS, CHOSEN, NORM, adult, codes, sizes
 from bench.learn_peer import Array, spread
 from bench.learn_regression import Y_BOUNDS, splits, tables
 from bench.record import Bench, Row
-from hubbub.learn import CategoricalNB, LinearRegression, LogisticRegression, regression
-from hubbub.mechanisms import objective
+from hubbub.learn import CategoricalNB, LinearRegression, LogisticRegression
+from hubbub.learn.linear import regression
+from hubbub.mechanisms.objective import objective
 
 RUNS = 5
 EPSILONS = (0.1, 1.0)
@@ -69,7 +70,7 @@ def _counted(epsilon: float, many: list[int]) -> Callable[[], Any]:
 
 def _ridge(times: float) -> AbstractContextManager[Any]:
     chosen: Callable[[Any], float] = lambda guess: max(float(guess.scale) * times, 1 / guess.width)  # noqa: E731
-    return mock.patch.object(objective, "_chosen", chosen)
+    return mock.patch.object(objective, "_choose_share", chosen)
 
 
 def _held_back(what: str, make: Callable[[], Any], x: Array, y: Array) -> Row:

@@ -57,7 +57,9 @@ def ours(path: Path, folder: Path, *, columns: int, each: int) -> Array:
     with hb.open(path, name="points", bounds=bounds, **paid, marks=Marks(folder / f"{path.stem}.marks")) as db:
         if each == 1:  # as the owner's check would have seen it
             tables = {"points": replace(db.policy.tables["points"], unique=True)}
-            db.policy = replace(db.policy, tables=tables, enforced=frozenset({"points"}), seen={"points": NO_FILES})
+            db._session.policy = replace(
+                db.policy, tables=tables, enforced=frozenset({"points"}), seen={"points": NO_FILES}
+            )
         found: Array = db.table("points").learn(KMeans(CLUSTERS), columns=names, epsilon=1, rows=1).cluster_centers_
     return found
 

@@ -15,7 +15,7 @@ from hubbub.ledger.book import Transaction
 from hubbub.ledger.ledger import wall_clock
 from hubbub.ledger.rules import reserve
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import DiscreteLaplaceEvent
+from hubbub.privacy.events.event import DiscreteLaplaceEvent
 
 THREADS = 16
 SECONDS = 4.0

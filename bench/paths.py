@@ -15,10 +15,10 @@ from bench import queries
 from bench.memory import Peak
 from bench.record import Bench, Row
 from hubbub.ledger import Marks
-from hubbub.opening import open as opened
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
+from hubbub.session.database import Database
+from hubbub.session.opening import open as opened
 
 ROWS = int(os.environ.get("HUBBUB_PATHS_ROWS", "10000000"))
 USERS = ROWS // 10

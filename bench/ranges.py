@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hubbub import publish
-from hubbub.publish.demand import Demand
-from hubbub.publish.hierarchy import Plan
-from hubbub.publish.nodes import Nodes
+from hubbub.publish.strategies.demand import Demand
+from hubbub.publish.strategies.hierarchy import LevelPlan
+from hubbub.publish.strategies.nodes import Nodes
+from hubbub.publish.strategies.wavelet import expected_variance
 from hubbub.publish.terms import Terms, variance
-from hubbub.publish.wavelet import expected
 from hubbub.report.ranges import Line, plot_ranges
 
 EPSILON = 1
@@ -29,7 +29,7 @@ def flat(cells: int) -> float:
     """Noise on every cell."""
     ready = publish.Flat(noise=LAPLACE).prepare((cells,), Terms.at(EPSILON))
     (one,) = ready.measurements
-    return variance(one.mechanism) * Demand.of((cells,), None).known((1.0,))  # type: ignore[arg-type]
+    return variance(one.mechanism) * Demand.of((cells,), None).share_of((1.0,))  # type: ignore[arg-type]
 
 
 def tree(cells: int, *, branching: int, even: bool = False) -> float:
@@ -37,7 +37,7 @@ def tree(cells: int, *, branching: int, even: bool = False) -> float:
     strategy = publish.Hierarchy(branching=branching, noise=LAPLACE, even=even)
     ready = strategy.prepare((cells,), Terms.at(EPSILON))
     levels = tuple(one.layer.parts for one in ready.measurements if isinstance(one.layer, Nodes))
-    return Plan(levels=levels, split=(), model=0.0).expected(Demand.of((cells,), None), ready)
+    return LevelPlan(levels=levels, split=(), model=0.0).expect(Demand.of((cells,), None), ready)
 
 
 def hierarchy(cells: int) -> float:
@@ -48,7 +48,7 @@ def hierarchy(cells: int) -> float:
 def wavelet(cells: int, *, even: bool = False) -> float:
     """Haar coefficients, with the shares of the price that are best for ranges, or the same for each level."""
     ready = publish.Wavelet(noise=LAPLACE, even=even).prepare((cells,), Terms.at(EPSILON))
-    return expected(Demand.of((cells,), None), ready)
+    return expected_variance(Demand.of((cells,), None), ready)
 
 
 def matrix(cells: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from bench.asked import Asked
 from hubbub.policy.build import single_table
 from hubbub.policy.paths import through
-from hubbub.policy.tables import Source, Table
+from hubbub.policy.tables import Table, TableSource
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 NATIONS = (
@@ -108,7 +108,7 @@ def _whole(salt: int, many: int) -> str:
 
 
 def declared(
-    source: Callable[[str], Source], schema: Callable[[str], Any], *, normal: bool = False
+    source: Callable[[str], TableSource], schema: Callable[[str], Any], *, normal: bool = False
 ) -> dict[str, Table]:
     """The tables as their owner declares them; ``normal``: lines have no customer, and find it by their order."""
     by_order = {"lineitem": through("l_orderkey", to="orders", key="o_orderkey")} if normal else {}

@@ -14,7 +14,7 @@ import hubbub as hb
 from bench.data import reddit
 from bench.record import Bench, Row
 from hubbub.ledger import Ledger, Marks
-from hubbub.query.answer import Answer
+from hubbub.query.answer.answer import Answer
 
 EPSILON = Fraction(3)
 DELTA = Fraction(math.exp(-10))
@@ -34,10 +34,9 @@ def asked(path: Path, ledger: Ledger, text: str, cap: int) -> Answer:
         path,
         name="posts",
         unit="author",
-        types={"author": "text", "ngram": "text"},
+        columns={"author": "text", "ngram": "text"},
+        limits=hb.Limits(max_groups=cap, max_rows=1),
         budget=hb.Budget(epsilon=Fraction(10**6), delta=Fraction(1, 2)),
-        max_groups=cap,
-        max_rows=1,
         ledger=ledger,
     ) as db:
         return db.sql(text, epsilon=EPSILON, delta=DELTA)

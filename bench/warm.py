@@ -37,8 +37,7 @@ def run() -> Iterator[Row]:
             budget=hb.Budget(epsilon=Fraction(10**5)),
             bounds={"cost": (0, 100)},
             keys={"ward": [f"w{place}" for place in range(WARDS)]},
-            max_groups=3,
-            max_rows=10,
+            limits=hb.Limits(max_groups=3, max_rows=10),
             ledger=folder / "ledger",
             marks=Marks(folder / "state"),
         ) as db:

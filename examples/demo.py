@@ -27,8 +27,8 @@ from examples.pages import Section, page
 from examples.pictures import GREY, ORANGE, OUT, ROOT
 from examples.publishing import MAP, mapped, published
 from hubbub.ledger import Marks
-from hubbub.query.answer import Answer
-from hubbub.session import Database
+from hubbub.query.answer.answer import Answer
+from hubbub.session.database import Database
 
 QUESTIONS = (
     (
@@ -76,8 +76,7 @@ def opened(folder: Path, *, stays: int) -> Database:
         budget=hb.Budget(epsilon=Fraction(4), delta=Fraction(1, 10**9)),
         bounds={"cost": (0, 20_000), "nights": (0, 60), "age": (0, 110)},
         keys={"ward": list(hospital.WARDS)},
-        max_groups=MAX_GROUPS,
-        max_rows=MAX_ROWS,
+        limits=hb.Limits(max_groups=MAX_GROUPS, max_rows=MAX_ROWS),
         tables={"wards": wards},
         account="patients",
         ledger=folder / "hospital.ledger",

@@ -28,12 +28,12 @@ from examples.seeds.traffic import EPSILONS, SIDE, SLIDE, road_map
 from hubbub import publish
 from hubbub.ledger import Marks
 from hubbub.publish import spatial
-from hubbub.publish.published import Published
+from hubbub.publish.release.published import Published
 from hubbub.report.map_data import CellMap, FlowMap
 from hubbub.report.map_picture import colour_bar, draw_cells, draw_flows, shades
-from hubbub.report.map_scale import Scale, scale_for
+from hubbub.report.map_scale import ColourScale, scale_for
 from hubbub.report.maps import read
-from hubbub.session import Database
+from hubbub.session.database import Database
 
 Array = np.ndarray[Any, Any]
 
@@ -55,8 +55,7 @@ def opened(folder: Path, name: str, columns: Mapping[str, Any], *, epsilon: Frac
         path,
         unit="who",
         budget=hb.Budget(epsilon=epsilon),
-        max_groups=rows,
-        max_rows=1,
+        limits=hb.Limits(max_groups=rows, max_rows=1),
         account=name,
         ledger=ledger,
         marks=Marks(folder / f"state-{name}"),
@@ -99,7 +98,7 @@ def traffic(folder: Path, *, thinned: int = 1) -> Path:
     made[2].to_html(folder / "traffic_0.001.html", title="The same cars, at ε = 0.001")
     figure = blank(8.2, 7.6)
     panels = figure.subplots(2, 2).reshape(-1)
-    scale = Scale(name="root", top=float(np.quantile(square[square > 0], 0.998)), middle=1.0)
+    scale = ColourScale(name="root", top=float(np.quantile(square[square > 0], 0.998)), middle=1.0)
     image = panels[0].imshow(
         scale.shares(square.T), origin="lower", cmap=shades(), vmin=0, vmax=1, interpolation="nearest"
     )

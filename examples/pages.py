@@ -11,7 +11,7 @@ from typing import Any
 from examples.pictures import BLUE, ORANGE, blank, close
 from hubbub.errors import MissingExtra
 from hubbub.ledger import Statement
-from hubbub.query.answer import Answer
+from hubbub.query.answer.answer import Answer
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .8rem;text-align:right;border-bottom:1px solid #ddd}

@@ -15,10 +15,10 @@ from examples.hospital import KM
 from examples.pictures import ORANGE
 from hubbub import publish
 from hubbub.publish import spatial
-from hubbub.publish.published import Published
 from hubbub.publish.recipe import read_recipe
+from hubbub.publish.release.published import Published
 from hubbub.report.published import comparisons_of, page_of
-from hubbub.session import Database
+from hubbub.session.database import Database
 
 RECIPE = Path(__file__).with_name("publish.toml")
 EACH = 6

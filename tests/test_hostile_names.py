@@ -17,10 +17,11 @@ import pytest
 import hubbub as hb
 from bench.asked import noiseless
 from hubbub import publish
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import HubbubError, NotAllowed, ParameterError, PolicyError, UnknownName
 from hubbub.learn import GaussianNB, StandardScaler
 from hubbub.ledger import Marks
-from hubbub.query.rows import rows_of
+from hubbub.query.read.rows import rows_of
 from hubbub.testing.replay import replayed
 
 PEOPLE = 20
@@ -52,7 +53,7 @@ def opened(folder: Path, data: Any, *, unit: str = "u", **changes: Any) -> hb.Da
 def columns_read(db: hb.Database, text: str) -> tuple[int, ...]:
     """Which columns the sums of a question are of."""
     planned = db.plan(text, epsilon=1)
-    (totals,) = noiseless(planned, db.counting(planned)()).values()
+    (totals,) = noiseless(planned, exact_of(db, planned.aggregate)).values()
     return tuple(int(total) // PEOPLE for total in totals)
 
 
@@ -144,7 +145,9 @@ def test_a_unit_and_a_path_with_dots(tmp_path: Path) -> None:
     owners = pd.DataFrame({"next": range(PEOPLE), "k.ey": range(PEOPLE), "ey": range(PEOPLE, 0, -1)})
     items = pd.DataFrame({"k.ey": range(PEOPLE), "unit": [3] * PEOPLE})
     led = hb.private(items, unit=hb.through("k.ey", to="o.o"), bounds={"unit": (0, 50)})
-    with opened(tmp_path, owners, unit="next", name="o.o", unique=["k.ey"], bounds={}, tables={"k": led}) as db:
+    with opened(
+        tmp_path, owners, unit="next", name="o.o", columns={"k.ey": {"unique": True}}, bounds={}, tables={"k": led}
+    ) as db:
         assert columns_read(db, 'select sum(k."unit"), count(distinct "next") * 2 from k') == (3, 2)
 
 

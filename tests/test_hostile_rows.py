@@ -33,13 +33,12 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Database]:
         unit="id",
         budget=hb.Budget(epsilon=Fraction(10**6), delta=Fraction(1, 100)),
         bounds={"cost": (0, 100), "n": (-100, 100)},
-        max_groups=1,
-        max_rows=1,
+        limits=hb.Limits(max_groups=1, max_rows=1),
         ledger=folder / "ledger",
         marks=Marks(folder / "marks"),
     ) as made:
         made.ledger.grant("people", "ann", limit=made.policy.budget)
-        made.principal = "ann"
+        made._session.principal = "ann"
         yield made
 
 

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hubbub.audit.examine import examine
 from hubbub.audit.subject import Subject
-from hubbub.testing.subjects import SUBJECTS
+from hubbub.audit.subjects.registry import SUBJECTS
 from tests.planted.queries import QUERIES
 
 RUNS = 100

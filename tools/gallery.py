@@ -8,25 +8,25 @@ import inspect
 import textwrap
 from pathlib import Path
 
-from hubbub.cli.tours import STEPS, Seen, Step
+from hubbub.cli.lab.tours import STEPS, StepOutcome, TourStep
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "docs" / "gallery"
 
 
-def code(step: Step) -> str:
+def code(step: TourStep) -> str:
     """What the step runs: the body of its function, without how it is shown."""
     body = textwrap.dedent(inspect.getsource(step.run).split("\n", 1)[1])
     return body.partition("\nreturn ")[0].rstrip()
 
 
-def table(seen: Seen) -> str:
+def table(seen: StepOutcome) -> str:
     """As Markdown."""
     rows = [seen.columns, ("---",) * len(seen.columns), *seen.rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 
-def page(step: Step, folder: Path) -> Path:
+def page(step: TourStep, folder: Path) -> Path:
     """Run one step and write its page, and its picture beside it."""
     seen = step.run()
     parts = [f"# {step.title}", step.about, f"*From lecture {step.lecture}.*", f"    hubbub tour --step {step.name}"]

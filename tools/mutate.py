@@ -42,6 +42,7 @@ class Suite:
 
     project: Project
     targets: tuple[str, ...]
+    left_out: tuple[str, ...]
     extra_tests: dict[str, list[str]]
     preload: tuple[str, ...]
 
@@ -52,6 +53,7 @@ class Suite:
         return cls(
             project=Project(root=root, package=package, state=root / ".mutate", grace=grace, patience=patience),
             targets=tuple(settings["targets"]),
+            left_out=tuple(settings.get("leave_out", ())),
             extra_tests=settings.get("tests", {}),
             preload=tuple(settings.get("preload", ())),
         )
@@ -60,10 +62,14 @@ class Suite:
     def source(self) -> Path:
         return self.project.root / "src" / self.project.package
 
+    def find_targets(self) -> list[Path]:
+        """List the modules that are mutated."""
+        left_out = {path for pattern in self.left_out for path in self.source.glob(pattern)}
+        return sorted({path for pattern in self.targets for path in self.source.glob(pattern)} - left_out)
+
     def mutants(self, wanted: Sequence[str]) -> list[Mutant]:
         """The mutants of every target whose path contains one of ``wanted`` (of all, when there is none)."""
-        paths = sorted({path for pattern in self.targets for path in self.source.glob(pattern)})
-        names = {path: path.relative_to(self.source).as_posix() for path in paths}
+        names = {path: path.relative_to(self.source).as_posix() for path in self.find_targets()}
         helpers = frozenset(
             node.name
             for path in self.source.rglob("*.py")
@@ -78,7 +84,7 @@ class Suite:
         ]
 
     def tests(self, module: str) -> tuple[Path, ...]:
-        """noise/discrete.py is answered for by tests/noise, meter.py by tests/meter or tests/test_meter.py."""
+        """noise/discrete.py is answered for by tests/noise, meter.py by tests/meter or tests/gate/test_meter.py."""
         group = module.partition("/")[0].removesuffix(".py")
         places = [f"tests/{group}", f"tests/test_{group}.py", *self.extra_tests.get(group, ())]
         return tuple(path for path in (self.project.root / place for place in places) if path.exists())

@@ -21,22 +21,23 @@ if __package__ in {None, ""}:  # run as a file: let the sibling modules be found
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from examples.lab import unnamed
-from hubbub.attack.averaging import averaging, fresh_noise
 from hubbub.attack.composition import LECTURE, composition, lecture
-from hubbub.attack.exclusion import counted, district, not_named
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
+from hubbub.attack.gateway.averaging import averaging, fresh_noise
+from hubbub.attack.gateway.exclusion import count_exactly, district, not_named
+from hubbub.attack.gateway.naive_gateway import NaiveGateway
+from hubbub.attack.gateway.oracles import FAILING, HARD_MATCH, error_oracle, suspects, timing_oracle
 from hubbub.attack.green_hair import green_hair, perceptron, town
 from hubbub.attack.linkage import linkage
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.marginals import CENSUS, block, marginals, margins
 from hubbub.attack.membership import against_model, examples, population, tracing
-from hubbub.attack.naive_gateway import NaiveGateway
-from hubbub.attack.oracles import FAILING, HARD_MATCH, error_oracle, suspects, timing_oracle
 from hubbub.attack.precision import floating_point, possible, precision, whole
 from hubbub.attack.reconstruction import exact, noised, reconstruction
 from hubbub.attack.success_rate import most_allowed
 from hubbub.attack.suppression import hcup, suppression
-from hubbub.cli import learned, targets
+from hubbub.cli.lab import more_targets as learned
+from hubbub.cli.lab import targets
 
 EPSILON = Fraction(1)
 BOUND = most_allowed(0.5, epsilon=float(EPSILON))
@@ -65,8 +66,8 @@ class Line:
     """One attack, twice."""
 
     attack: str
-    naive: Finding
-    ours: Finding
+    naive: AttackFinding
+    ours: AttackFinding
     figure: str
     """What is counted."""
     shown: str
@@ -90,13 +91,13 @@ def lines(sizes: Sizes) -> Iterator[Line]:
     with targets.pupils(pupils, epsilon=EPSILON, questions=sizes.pupils + 1) as count:
         yield Line(
             attack="everybody, and everybody but Frank", figure="marks found", shown="found",
-            naive=not_named(pupils, counted(pupils), victims=sizes.pupils, target="exact counts"),
+            naive=not_named(pupils, count_exactly(pupils), victims=sizes.pupils, target="exact counts"),
             ours=not_named(pupils, count, victims=sizes.pupils, target="Hubbub"),
         )  # fmt: skip
     yield from rebuilt(sizes)
     living = block(people=30)
     exact = margins(living, domain=CENSUS, ways=3)
-    noisy = targets.published(living, domain=CENSUS, ways=exact, epsilon=EPSILON)
+    noisy = targets.publish_tables(living, domain=CENSUS, ways=exact, epsilon=EPSILON)
     yield Line(
         attack="a census block's tables", figure="records worked out", shown="right",
         naive=marginals(living, exact, target="exact tables"),
@@ -105,7 +106,7 @@ def lines(sizes: Sizes) -> Iterator[Line]:
     yield from named_again(sizes)
     yield from recognised(sizes)
     truth = 412
-    with targets.asked_again(truth, epsilon=EPSILON, each=Fraction(1, 10), reworded=True) as ask:
+    with targets.ask_repeatedly(truth, epsilon=EPSILON, each=Fraction(1, 10), reworded=True) as ask:
         fresh = fresh_noise(truth, scale=10)
         yield Line(
             attack="one question, asked again and again", figure="answers given", shown="answers", kind=",.0f",
@@ -166,7 +167,7 @@ def recognised(sizes: Sizes) -> Iterator[Line]:
         ours=trace(learned.means(inside, epsilon=EPSILON), target="Hubbub's means"),
     )  # fmt: skip
     taught, others = examples(people=sizes.examples, strangers=2000, columns=2 * sizes.examples)
-    overfitted, private = learned.overfitted_model(*taught), learned.private_model(*taught, epsilon=EPSILON)
+    overfitted, private = learned.overfit_model(*taught), learned.private_model(*taught, epsilon=EPSILON)
     yield Line(
         attack="the examples of a model, by their loss", figure="recognised, at 1% accused", shown="power",
         naive=against_model(overfitted, taught, others, target="an overfitted model"),

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.success_rate import against_guessing, most_allowed
-from hubbub.attack.suppression import Published, hcup, suppression
-from hubbub.cli.learned import measured
-from hubbub.cli.targets import gate
+from hubbub.attack.suppression import PublishedTable, hcup, suppression
+from hubbub.cli.lab.more_targets import measure
+from hubbub.cli.lab.targets import gate
 from hubbub.mechanisms import Geometric
 
 QUASI = ("zip", "sex", "age")
@@ -25,10 +25,10 @@ CONDITIONS = ["flu", "asthma", "cancer", "AIDS", "none"]
 Columns = Mapping[str, Sequence[Any]]
 
 
-def guesses(target: str, right: int, *, trials: int, base: float) -> Finding:
+def guesses(target: str, right: int, *, trials: int, base: float) -> AttackFinding:
     """What an attacker who only guesses finds, beside the share ``base`` that anybody may find."""
     rate = against_guessing(right, trials=trials, chance=base)
-    return Finding(
+    return AttackFinding(
         title=f"Guesses about {target}",
         verdict=f"{rate.share:.1%} of the guesses are right{rate.beside_chance}.",
         works=rate.is_better,
@@ -37,19 +37,19 @@ def guesses(target: str, right: int, *, trials: int, base: float) -> Finding:
     )
 
 
-def share(found: Finding, told: float) -> Finding:
+def share(found: AttackFinding, told: float) -> AttackFinding:
     """The same finding with one more number."""
     return replace(found, numbers={**found.numbers, "share": told})
 
 
-def noisy_table(epsilon: Fraction) -> Finding:
+def noisy_table(epsilon: Fraction) -> AttackFinding:
     """HCUP's counts as Hubbub would publish them: no cell is left out, none is exact, totals are sums of the cells."""
     shown = hcup()
     inner = np.array([[cell or 1 for cell in row[1:]] for row in shown.cells[1:]], dtype=np.int64)
-    noisy = np.maximum(measured(Geometric(epsilon=epsilon), inner, width=1, epsilon=epsilon), 0)
+    noisy = np.maximum(measure(Geometric(epsilon=epsilon), inner, width=1, epsilon=epsilon), 0)
     whole = np.block([[noisy.sum(), noisy.sum(axis=0)], [noisy.sum(axis=1)[:, None], noisy]])
     cells = tuple(tuple(int(cell) for cell in row) for row in whole)
-    return suppression(Published(rows=shown.rows, columns=shown.columns, cells=cells))
+    return suppression(PublishedTable(rows=shown.rows, columns=shown.columns, cells=cells))
 
 
 def patients(*, people: int, seed: int = 0) -> tuple[Columns, Columns]:
@@ -62,7 +62,7 @@ def patients(*, people: int, seed: int = 0) -> tuple[Columns, Columns]:
     return columns, {"name": [f"person {place}" for place in range(people)], **columns}
 
 
-def noisy_cells(known: Columns, *, releases: int, epsilon: Fraction) -> Finding:
+def noisy_cells(known: Columns, *, releases: int, epsilon: Fraction) -> AttackFinding:
     """Counts by all that is known and the condition, released once or by several hospitals for ε together.
 
     The attacker adds the releases up, and says of everybody the condition whose cell is largest.

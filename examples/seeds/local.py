@@ -23,7 +23,7 @@ from examples.pictures import BLUE, ORANGE, OUT, blank, save
 from hubbub import Neighbors, noise
 from hubbub.audit import Finding, lower_bound
 from hubbub.mechanisms import SmoothQuantile
-from hubbub.mechanisms.distance import around, quantile_rank
+from hubbub.mechanisms.local_sensitivity.distance import around, quantile_rank
 
 Rows = Sequence[int]
 Median = Callable[[Rows], int]

@@ -23,7 +23,7 @@ if __package__ in {None, ""}:  # run as a file: let the sibling modules be found
 
 from examples.pictures import BLUE, GREEN, GREY, ORANGE, OUT, blank, save
 from hubbub.mechanisms import Quantile, SmoothQuantile, TruncatedGeometric
-from hubbub.mechanisms.quantile import OnRange
+from hubbub.mechanisms.selection.quantile import OnRange
 
 Array = np.ndarray[Any, Any]
 

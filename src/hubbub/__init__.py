@@ -1,39 +1,101 @@
-"""Hubbub: learn about a crowd without learning about any person in it."""
+"""Hubbub: learn about a crowd without learning about any person in it.
 
-from hubbub import report
-from hubbub.blocks import sample_and_aggregate
-from hubbub.errors import HubbubError
-from hubbub.first import first_over
-from hubbub.ledger import Ledger, Renewal
-from hubbub.meter import Meter
-from hubbub.opening import open
-from hubbub.policy.beside import private
-from hubbub.policy.paths import through
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query.aggregates import (
-    correlation,
-    count,
-    count_distinct,
-    covariance,
-    histogram,
-    max,
-    mean,
-    median,
-    min,
-    quantile,
-    stddev,
-    sum,
-    top,
-    variance,
-)
-from hubbub.query.terms import col, when
-from hubbub.release import Release
-from hubbub.secret import Facts, Secret
-from hubbub.session import Database
+Public names are loaded when they are first used (PEP 562), so that ``import hubbub`` costs next to nothing and
+``import hubbub.noise`` loads neither the SQL parser nor an engine.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hubbub.gate import pictures
+
+if TYPE_CHECKING:
+    from hubbub import learn, publish, report
+    from hubbub.errors import HubbubError
+    from hubbub.gate.meter import Meter
+    from hubbub.gate.release import Release
+    from hubbub.gate.secret import Facts, Secret
+    from hubbub.ledger import Ledger, Renewal
+    from hubbub.policy.beside import private
+    from hubbub.policy.paths import through
+    from hubbub.policy.tables import Limits
+    from hubbub.privacy.budget import Budget
+    from hubbub.privacy.neighbors import Neighbors
+    from hubbub.privacy.sensitivity import Sensitivity
+    from hubbub.query.frame.aggregate_functions import (
+        bool_and,
+        bool_or,
+        correlation,
+        count,
+        count_distinct,
+        covariance,
+        geometric_mean,
+        histogram,
+        max,
+        mean,
+        median,
+        min,
+        quantile,
+        stddev,
+        sum,
+        top,
+        variance,
+        weighted_mean,
+    )
+    from hubbub.query.frame.columns import col, when
+    from hubbub.session.database import Database
+    from hubbub.session.first_over import first_over
+    from hubbub.session.opening import open
+    from hubbub.session.sample_and_aggregate import sample_and_aggregate
 
 __version__ = "0.1.0"
+
+_AGGREGATES = "hubbub.query.frame.aggregate_functions"
+
+# Public name → the module that defines it; a name whose module is itself ends in the name. The block above says the
+# same to type checkers, and a test holds the two together.
+_HOMES = {
+    "Budget": "hubbub.privacy.budget",
+    "Database": "hubbub.session.database",
+    "Facts": "hubbub.gate.secret",
+    "HubbubError": "hubbub.errors",
+    "Ledger": "hubbub.ledger",
+    "Limits": "hubbub.policy.tables",
+    "Meter": "hubbub.gate.meter",
+    "Neighbors": "hubbub.privacy.neighbors",
+    "Release": "hubbub.gate.release",
+    "Renewal": "hubbub.ledger",
+    "Secret": "hubbub.gate.secret",
+    "Sensitivity": "hubbub.privacy.sensitivity",
+    "bool_and": _AGGREGATES,
+    "bool_or": _AGGREGATES,
+    "col": "hubbub.query.frame.columns",
+    "correlation": _AGGREGATES,
+    "count": _AGGREGATES,
+    "count_distinct": _AGGREGATES,
+    "covariance": _AGGREGATES,
+    "first_over": "hubbub.session.first_over",
+    "geometric_mean": _AGGREGATES,
+    "histogram": _AGGREGATES,
+    "learn": "hubbub",
+    "max": _AGGREGATES,
+    "mean": _AGGREGATES,
+    "median": _AGGREGATES,
+    "min": _AGGREGATES,
+    "open": "hubbub.session.opening",
+    "private": "hubbub.policy.beside",
+    "publish": "hubbub",
+    "quantile": _AGGREGATES,
+    "report": "hubbub",
+    "sample_and_aggregate": "hubbub.session.sample_and_aggregate",
+    "stddev": _AGGREGATES,
+    "sum": _AGGREGATES,
+    "through": "hubbub.policy.paths",
+    "top": _AGGREGATES,
+    "variance": _AGGREGATES,
+    "weighted_mean": _AGGREGATES,
+    "when": "hubbub.query.frame.columns",
+}
 
 __all__ = [
     "Budget",
@@ -41,25 +103,31 @@ __all__ = [
     "Facts",
     "HubbubError",
     "Ledger",
+    "Limits",
     "Meter",
     "Neighbors",
     "Release",
     "Renewal",
     "Secret",
     "Sensitivity",
+    "bool_and",
+    "bool_or",
     "col",
     "correlation",
     "count",
     "count_distinct",
     "covariance",
     "first_over",
+    "geometric_mean",
     "histogram",
+    "learn",
     "max",
     "mean",
     "median",
     "min",
     "open",
     "private",
+    "publish",
     "quantile",
     "report",
     "sample_and_aggregate",
@@ -68,5 +136,24 @@ __all__ = [
     "through",
     "top",
     "variance",
+    "weighted_mean",
     "when",
 ]
+
+
+pictures.load_with(lambda: import_module("hubbub.report"))
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it, once."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
+    value = import_module(f"hubbub.{name}") if home == "hubbub" else getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names beside what is loaded."""
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,7 @@ import pytest
 from hubbub.anonymity import Digits, Hierarchy, Ranges, Tree, Wanted, make, measure
 from hubbub.anonymity.hierarchies import Suppress
 from hubbub.anonymity.loss import loss_of
-from hubbub.anonymity.mondrian import described, partitions
+from hubbub.anonymity.mondrian import describe_values, partitions
 from hubbub.attack.composition import composition
 from hubbub.attack.generalised import region
 from hubbub.errors import HubbubError, ParameterError
@@ -92,11 +92,11 @@ def test_the_widest_column_is_cut_first() -> None:
 
 
 def test_how_groups_are_written() -> None:
-    assert described([3, 3.0]) == "3"
-    assert described([3, 1.5]) == "[1.5-3]"
-    assert described(["b", "a", "b"]) == "{a, b}"
-    assert described([True, False]) == "{False, True}"
-    assert described([1, None]) == "*"
+    assert describe_values([3, 3.0]) == "3"
+    assert describe_values([3, 1.5]) == "[1.5-3]"
+    assert describe_values(["b", "a", "b"]) == "{a, b}"
+    assert describe_values([True, False]) == "{False, True}"
+    assert describe_values([1, None]) == "*"
 
 
 def test_hierarchies() -> None:

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.attack.averaging import averaging, fresh_noise
-from hubbub.cli.targets import asked_again
+from hubbub.attack.gateway.averaging import averaging, fresh_noise
+from hubbub.cli.lab.targets import ask_repeatedly
 from hubbub.errors import BudgetExceeded, ParameterError
 
 
@@ -55,14 +55,14 @@ def test_a_target_that_refuses() -> None:
 
 
 def test_the_same_question_has_one_answer() -> None:
-    with asked_again(400, epsilon=Fraction(1), each=Fraction(1, 2), reworded=False) as ask:
+    with ask_repeatedly(400, epsilon=Fraction(1), each=Fraction(1, 2), reworded=False) as ask:
         found = averaging(ask, truth=400, times=30, target="Hubbub")
     assert found.numbers == {"answers": 30, "different": 1, "mean": found.numbers["mean"]}
     assert not found.works
 
 
 def test_other_words_are_paid_until_nothing_is_left() -> None:
-    with asked_again(400, epsilon=Fraction(1), each=Fraction(1, 8), reworded=True) as ask:
+    with ask_repeatedly(400, epsilon=Fraction(1), each=Fraction(1, 8), reworded=True) as ask:
         found = averaging(ask, truth=400, times=30, target="Hubbub")
     assert found.numbers["answers"] == 8
     assert "budget-exceeded" in found.notes[0]

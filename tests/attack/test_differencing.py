@@ -7,10 +7,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from hubbub.attack.differencing import determined, differencing, isolations, plan
-from hubbub.attack.exclusion import counted, district, exclusion, narrow_pairs, not_named
-from hubbub.attack.predicates import condition
-from hubbub.cli.targets import pupils
+from hubbub.attack.gateway.differencing import differencing, find_determined, isolations, plan
+from hubbub.attack.gateway.exclusion import count_exactly, district, exclusion, narrow_pairs, not_named
+from hubbub.attack.gateway.predicates import condition
+from hubbub.cli.lab.targets import pupils
 from hubbub.errors import HubbubError, ParameterError
 
 EVERYBODY = frozenset(range(10))
@@ -58,12 +58,12 @@ def test_against_every_combination(seed: int) -> None:
 
 def test_whom_all_answers_together_determine() -> None:
     ring = {f"{a}{b}": {a, b} for a, b in ((0, 1), (1, 2), (2, 0))}
-    assert determined(ring) == [(2,), (1,), (0,)] or set(determined(ring)) == {(0,), (1,), (2,)}
+    assert find_determined(ring) == [(2,), (1,), (0,)] or set(find_determined(ring)) == {(0,), (1,), (2,)}
     square = {f"{a}{b}": {a, b} for a, b in ((0, 1), (1, 2), (2, 3), (3, 0))}
-    assert determined(square) == []
-    assert determined({"all": EVERYBODY, "but two": EVERYBODY - {1, 2}}, few=1) == []
-    assert determined({"all": EVERYBODY, "but two": EVERYBODY - {1, 2}}, few=2) == [(1, 2)]
-    assert determined({}) == []
+    assert find_determined(square) == []
+    assert find_determined({"all": EVERYBODY, "but two": EVERYBODY - {1, 2}}, few=1) == []
+    assert find_determined({"all": EVERYBODY, "but two": EVERYBODY - {1, 2}}, few=2) == [(1, 2)]
+    assert find_determined({}) == []
 
 
 def test_the_report() -> None:
@@ -148,7 +148,7 @@ def test_a_question_that_is_narrow_itself() -> None:
 
 def test_not_named_frank() -> None:
     table = district(people=40)
-    found = not_named(table, counted(table), victims=40, target="exact answers")
+    found = not_named(table, count_exactly(table), victims=40, target="exact answers")
     assert found.works
     assert found.numbers["found"] == 1.0
 

@@ -27,10 +27,10 @@ KNOWN = [
 
 def test_by_hand() -> None:
     ann, bob, cem, dan = link(RELEASED, KNOWN, on=["zip", "age"], name="name", sensitive="illness")
-    assert (ann.rows, ann.secrets, ann.found, ann.told) == (1, ("flu",), True, True)
-    assert (bob.rows, bob.secrets, bob.found, bob.told) == (2, ("gout",), False, True)
-    assert (cem.rows, cem.secrets, cem.found, cem.told) == (2, ("flu", "gout"), False, False)
-    assert (dan.rows, dan.found, dan.told) == (0, False, False)
+    assert (ann.rows, ann.secrets, ann.is_found, ann.is_revealed) == (1, ("flu",), True, True)
+    assert (bob.rows, bob.secrets, bob.is_found, bob.is_revealed) == (2, ("gout",), False, True)
+    assert (cem.rows, cem.secrets, cem.is_found, cem.is_revealed) == (2, ("flu", "gout"), False, False)
+    assert (dan.rows, dan.is_found, dan.is_revealed) == (0, False, False)
     found = linkage(RELEASED, KNOWN, on=["zip", "age"], name="name", sensitive="illness")
     assert found.works
     assert found.numbers == {"people": 4, "linked": 1, "told": 2}
@@ -39,9 +39,9 @@ def test_by_hand() -> None:
 def test_two_people_for_one_row_are_not_found_but_told() -> None:
     twins = [*KNOWN[:1], {"name": "Eve", "zip": "13012", "age": 28}]
     ann, eve = link(RELEASED, twins, on=["zip", "age"], name="name", sensitive="illness")
-    assert not ann.found
-    assert not eve.found
-    assert ann.told
+    assert not ann.is_found
+    assert not eve.is_found
+    assert ann.is_revealed
 
 
 def test_a_generalised_release() -> None:
@@ -52,15 +52,15 @@ def test_a_generalised_release() -> None:
         {"zip": "*", "age": "[30-60]", "illness": "gout"},
     ]
     ann, bob, cem, dan = link(wide, KNOWN, on=["zip", "age"], name="name", sensitive="illness")
-    assert (ann.rows, ann.told) == (2, False)
-    assert (bob.rows, bob.told, bob.found) == (2, True, False)
+    assert (ann.rows, ann.is_revealed) == (2, False)
+    assert (bob.rows, bob.is_revealed, bob.is_found) == (2, True, False)
     assert (dan.rows, dan.secrets) == (1, ("gout",))
     assert cem.rows == 2
 
 
 def test_numbers_as_text_and_missing_values() -> None:
     text = [{name: str(value) for name, value in row.items()} for row in RELEASED]
-    assert link(text, KNOWN, on=["zip", "age"], name="name", sensitive="illness")[0].found
+    assert link(text, KNOWN, on=["zip", "age"], name="name", sensitive="illness")[0].is_found
     (who,) = link(RELEASED, [{"name": "X", "zip": "13012", "age": None}], on=["zip", "age"], name="name",
                   sensitive="illness")  # fmt: skip
     assert (who.rows, who.secrets) == (2, ("cold", "flu"))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from hubbub.attack.marginals import CENSUS, Margin, block, certain, consistent, marginals, margins, overlap, rebuild
-from hubbub.cli.targets import published
+from hubbub.cli.lab.targets import publish_tables
 from hubbub.errors import ParameterError
 
 SMALL = {"sex": ("f", "m"), "age": ("low", "high"), "race": ("A", "B", "C")}
@@ -58,7 +58,7 @@ def test_through_the_gate() -> None:
     """At ε = 1/4 a table, no block has all these 116 noisy counts but with probability below 1e-6."""
     truth = block(people=20, seed=1)
     exact = margins(truth, domain=CENSUS, ways=3)
-    noisy = published(truth, domain=CENSUS, ways=exact, epsilon=Fraction(1))
+    noisy = publish_tables(truth, domain=CENSUS, ways=exact, epsilon=Fraction(1))
     assert [table.of for table in noisy] == [table.of for table in exact]
     assert [set(table.counts) for table in noisy] == [set(table.counts) for table in exact]
     found = marginals(truth, noisy, target="Hubbub")

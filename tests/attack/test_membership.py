@@ -12,7 +12,7 @@ from hubbub.attack.membership import (
     against_model,
     examples,
     population,
-    recognised,
+    recognise,
     scores,
     tracing,
 )
@@ -69,10 +69,10 @@ class TestModel:
 
 def test_the_bar_is_above_all_but_the_share() -> None:
     outside = np.arange(100.0)
-    assert recognised(np.array([98.5, 99.5, 98.0]), outside, wrong=0.01) == (2 / 3, 0.01)
-    assert recognised(np.array([99.0]), outside, wrong=0.001) == (0.0, 0.0)
+    assert recognise(np.array([98.5, 99.5, 98.0]), outside, wrong=0.01) == (2 / 3, 0.01)
+    assert recognise(np.array([99.0]), outside, wrong=0.001) == (0.0, 0.0)
     with pytest.raises(ParameterError, match="wrong"):
-        recognised(outside, outside, wrong=1.0)
+        recognise(outside, outside, wrong=1.0)
 
 
 def test_the_best_lead() -> None:

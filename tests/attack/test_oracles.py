@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.attack.naive_gateway import NaiveGateway
-from hubbub.attack.oracles import FAILING, HARD_MATCH, SLOW, Suspects, error_oracle, suspects, timing_oracle
-from hubbub.cli.learned import clinic
+from hubbub.attack.gateway.naive_gateway import NaiveGateway
+from hubbub.attack.gateway.oracles import FAILING, HARD_MATCH, SLOW, Suspects, error_oracle, suspects, timing_oracle
+from hubbub.cli.lab.more_targets import clinic
 from hubbub.errors import ParameterError
 
 PEOPLE = 40

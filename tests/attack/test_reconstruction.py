@@ -19,7 +19,7 @@ from hubbub.attack.reconstruction import (
     reconstruction,
     rounded,
 )
-from hubbub.cli.targets import subsets
+from hubbub.cli.lab.targets import subsets
 from hubbub.errors import ParameterError
 
 PEOPLE = 150

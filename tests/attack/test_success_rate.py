@@ -9,16 +9,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.reconstruction import METHODS, exact, reconstruction
-from hubbub.attack.success_rate import (
-    LEVEL,
-    against_guessing,
-    against_likely_records,
-    against_strangers,
-    most_allowed,
-)
+from hubbub.attack.success_rate import LEVEL, against_guessing, against_likely_records, against_strangers, most_allowed
 
 
 def tail(right: int, trials: int, chance: Fraction) -> Fraction:
@@ -45,7 +39,7 @@ def test_the_level_is_met_on_both_sides() -> None:
     few = against_guessing(133, trials=200, chance=0.5)
     assert not few.is_better
     assert few.is_decidable
-    assert few.judged == "not significantly better than chance"
+    assert few.verdict == "not significantly better than chance"
     assert against_guessing(20, trials=20, chance=0.5).is_better
     least = against_guessing(19, trials=19, chance=0.5)
     assert not least.is_decidable
@@ -99,7 +93,7 @@ def test_what_epsilon_allows() -> None:
     assert most_allowed(0.01, epsilon=1) < 0.01 * math.e
 
 
-def rebuilt(wrong: int, people: int = 200) -> Finding:
+def rebuilt(wrong: int, people: int = 200) -> AttackFinding:
     """Exact answers about a column in which some bits are turned over: all others are rebuilt."""
     secret = MadeUp(0, "secret").bits(people)
     turned = secret.copy()

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hubbub.attack.suppression import Published, exact_ranges, hcup, one_line_at_a_time, suppression
+from hubbub.attack.suppression import PublishedTable, exact_ranges, hcup, one_line_at_a_time, suppression
 from hubbub.errors import HubbubError, ParameterError
 
 
-def by_name(table: Published, found: dict[tuple[int, int], tuple[int, int]]) -> dict[tuple[str, str], tuple[int, int]]:
+def by_name(
+    table: PublishedTable, found: dict[tuple[int, int], tuple[int, int]]
+) -> dict[tuple[str, str], tuple[int, int]]:
     return {(table.rows[i], table.columns[j]): one for (i, j), one in found.items()}
 
 
@@ -53,7 +55,7 @@ def test_against_every_table_that_fits(seed: int) -> None:
     left_out = chance.random((3, 4)) < 0.6
     kept = np.ma.masked_array(whole, left_out).tolist()
     cells = tuple(tuple(None if cell is None else int(cell) for cell in row) for row in kept)
-    table = Published(rows=tuple("tab"), columns=tuple("tabc"), cells=cells, most=9 if seed % 2 else 40)
+    table = PublishedTable(rows=tuple("tab"), columns=tuple("tabc"), cells=cells, most=9 if seed % 2 else 40)
     table = replace(table, cells=((int(whole[0, 0]), *cells[0][1:]), *cells[1:]))
     body = np.array(list(itertools.product(range(5), repeat=6))).reshape(-1, 2, 3)
     tried = np.zeros((len(body), 3, 4), dtype=np.int64)
@@ -74,26 +76,26 @@ def test_against_every_table_that_fits(seed: int) -> None:
 
 
 def test_reading_a_file() -> None:
-    table = Published.read("age,all,a,b\nall,12,*,7\nold,5,<4,\nyoung,7,2,5\n")
+    table = PublishedTable.read("age,all,a,b\nall,12,*,7\nold,5,<4,\nyoung,7,2,5\n")
     assert table.rows == ("all", "old", "young")
     assert table.columns == ("all", "a", "b")
     assert table.cells == ((12, None, 7), (5, None, None), (7, 2, 5))
     assert table.most == 3
     with pytest.raises(ParameterError, match="a count"):
-        Published.read("age,all,a\nall,12,many\nold,5,2\n")
+        PublishedTable.read("age,all,a\nall,12,many\nold,5,2\n")
 
 
 def test_numbers_that_no_table_has() -> None:
-    table = Published(rows=("all", "a", "b"), columns=("all", "x"), cells=((10, 10), (4, None), (3, 3)))
+    table = PublishedTable(rows=("all", "a", "b"), columns=("all", "x"), cells=((10, 10), (4, None), (3, 3)))
     with pytest.raises(HubbubError, match="No table"):
         exact_ranges(table)
 
 
 def test_nothing_hidden_and_bad_shapes() -> None:
-    plain = Published(rows=("all", "a"), columns=("all", "x"), cells=((4, 4), (4, 4)))
+    plain = PublishedTable(rows=("all", "a"), columns=("all", "x"), cells=((4, 4), (4, 4)))
     assert exact_ranges(plain) == {}
     assert not suppression(plain).works
     with pytest.raises(ParameterError):
-        Published(rows=("all",), columns=("all", "x"), cells=((4, 4),))
+        PublishedTable(rows=("all",), columns=("all", "x"), cells=((4, 4),))
     with pytest.raises(ParameterError):
-        Published(rows=("all", "a"), columns=("all", "x"), cells=((4, 4), (-1, 5)))
+        PublishedTable(rows=("all", "a"), columns=("all", "x"), cells=((4, 4), (-1, 5)))

@@ -17,8 +17,8 @@ from examples.seeds import local
 from hubbub import noise
 from hubbub.audit import lower_bound, lower_bound_delta
 from hubbub.mechanisms import Price, ProposedQuantile, SmoothQuantile, SmoothSensitivity, StableMode
-from hubbub.mechanisms.dilation import Student
-from hubbub.mechanisms.distance import FLOOR, around, quantile_rank
+from hubbub.mechanisms.local_sensitivity.dilation import Student
+from hubbub.mechanisms.local_sensitivity.distance import FLOOR, around, quantile_rank
 from hubbub.privacy.neighbors import Neighbors
 
 ONE = Fraction(1)

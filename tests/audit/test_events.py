@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.audit.events import Candidates, Cells, Event, Intervals, Tail, choose
-from hubbub.audit.outputs import Batch, Raised, Read, View, as_key, as_number, key, kind, number, views
+from hubbub.audit.events import Candidates, CategoryRegion, Intervals, OutputEvent, TailRegion, choose
+from hubbub.audit.outputs import Batch, OutputReader, Raised, View, as_key, as_number, key, kind, number, views
 
 OUTPUT = View(name="output", numeric=True, of=as_number)
 NAMED = View(name="output", numeric=False, of=as_key)
@@ -15,8 +15,8 @@ NAMED = View(name="output", numeric=False, of=as_key)
 
 def test_a_tail_includes_its_threshold() -> None:
     values = np.array([1.0, 2.0, 3.0, math.nan])
-    upper = Event(view=OUTPUT, region=Tail(threshold=2.0, upper=True))
-    lower = Event(view=OUTPUT, region=Tail(threshold=2.0, upper=False))
+    upper = OutputEvent(view=OUTPUT, region=TailRegion(threshold=2.0, upper=True))
+    lower = OutputEvent(view=OUTPUT, region=TailRegion(threshold=2.0, upper=False))
     assert (upper.hits(values), lower.hits(values)) == (2, 2)
     assert (str(upper), str(lower)) == ("output ≥ 2", "output ≤ 2")
 
@@ -32,14 +32,14 @@ def test_intervals_are_closed_below_and_join_in_words() -> None:
 
 def test_cells_may_mean_everything_else() -> None:
     outputs = ["a", "b", "c", "a"]
-    named = Cells(chosen=("a",), common=frozenset({"a", "b"}), others=False)
+    named = CategoryRegion(chosen=("a",), common=frozenset({"a", "b"}), others=False)
     assert (named.hits(NAMED, outputs), named.words("output")) == (2, "output is 'a'")
-    rest = Cells(chosen=("a",), common=frozenset({"a", "b"}), others=True)
+    rest = CategoryRegion(chosen=("a",), common=frozenset({"a", "b"}), others=True)
     assert (rest.hits(NAMED, outputs), rest.words("output")) == (3, "output is not 'b'")
-    assert Cells(chosen=(), common=frozenset(), others=True).words("output") == "output is anything"
-    many = Cells(chosen=tuple(range(9)), common=frozenset(range(9)), others=False)
+    assert CategoryRegion(chosen=(), common=frozenset(), others=True).words("output") == "output is anything"
+    many = CategoryRegion(chosen=tuple(range(9)), common=frozenset(range(9)), others=False)
     assert many.words("output") == "output is one of 0, 1, 2, 3, 4, 5, 6, 7 … (9 in all)"
-    several = Cells(chosen=(), common=frozenset({1, 2}), others=True)
+    several = CategoryRegion(chosen=(), common=frozenset({1, 2}), others=True)
     assert several.words("output") == "output is none of 1, 2"
 
 
@@ -138,10 +138,10 @@ def test_what_is_read_of_a_batch_is_what_is_read_of_each_output() -> None:
         for view in views(outputs):
             for _ in range(2):
                 if view.numeric:
-                    alone = [view.of(Read(output)) for output in outputs]
+                    alone = [view.of(OutputReader(output)) for output in outputs]
                     assert np.array_equal(view.numbers(batch), np.array(alone, dtype=float), equal_nan=True)
                 else:
-                    assert view.keys(batch) == [view.of(Read(output)) for output in outputs]
+                    assert view.keys(batch) == [view.of(OutputReader(output)) for output in outputs]
 
 
 def test_both_orders_are_weighed_on_the_same_counts() -> None:

@@ -19,8 +19,8 @@ from hubbub.audit.specimens import OfSpecimen
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import AccountingError
 from hubbub.mechanisms import Gaussian, Geometric, RandomizedResponse
-from hubbub.mechanisms.registry import SPECIMENS
-from hubbub.privacy.event import Event, GaussianEvent
+from hubbub.mechanisms.specimens.registry import find_specimen
+from hubbub.privacy.events.event import Event, GaussianEvent
 from hubbub.privacy.neighbors import Neighbors
 
 QUICK = Settings(pairs=4, pilots=2, pilot=200, steps=1, samples=5_000)
@@ -63,7 +63,7 @@ class Counting:
             return np.full(times, len(value))
         return Geometric(epsilon=Fraction(self.true)).repeat(len(value), times=times)
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         return f"x = {pair.x}\ny = {pair.y}"
 
 
@@ -185,7 +185,7 @@ def test_an_event_without_a_claim_is_refused() -> None:
 
 
 def _specimen(name: str) -> OfSpecimen:
-    return OfSpecimen(next(one for one in SPECIMENS if one.name == name))
+    return OfSpecimen(find_specimen(name))
 
 
 @pytest.mark.parametrize("name", ["geometric", "gaussian", "randomized response"])
@@ -232,7 +232,7 @@ def test_chance_is_fair_and_within_its_bounds() -> None:
     assert len(counts) == 10
     assert ((counts - 2_000) ** 2 / 2_000).sum() < 54.5
     assert {chance.between(-1, 1) for _ in range(100)} == {-1, 0, 1}
-    assert sorted(chance.shuffled(range(9))) == list(range(9))
+    assert sorted(chance.shuffle(range(9))) == list(range(9))
     assert len(set(chance.sample(range(9), 4))) == 4
     assert chance.sample([1, 2], 5) in ([1, 2], [2, 1])
     assert [Chance(1).below(1 << 60), Chance("1").below(1 << 60)] == [Chance(1).below(1 << 60)] * 2

@@ -14,9 +14,9 @@ from hubbub.audit import conformance, glance, law
 from hubbub.audit.exact import Laws
 from hubbub.audit.specimens import OfSpecimen
 from hubbub.errors import ConformanceError
-from hubbub.mechanisms.registry import SPECIMENS
+from hubbub.mechanisms.specimens.registry import build_specimens, find_specimen
 
-TWINS = [one for one in SPECIMENS if len(one.outputs) <= 200]
+TWINS = [one for one in build_specimens() if len(one.outputs) <= 200]
 
 
 def laws(specimen: Any) -> tuple[Laws, Laws]:
@@ -34,11 +34,11 @@ def test_a_twin_looks_odd_at_first_wherever_all_draws_would_see_it(specimen: Any
     """Both looks together miss at most a quarter more than all draws do, and one in a thousand."""
     honest, twin = laws(specimen)
     together, singly = looks(specimen)
-    by_all = glance.missed(honest, twin, draws=glance.FEW, level=conformance.LAW_ALARM)
-    at_first = glance.missed(honest, twin, draws=singly, level=glance.SUSPICION)
+    by_all = glance.miss_probability(honest, twin, draws=glance.FEW, level=conformance.LAW_ALARM)
+    at_first = glance.miss_probability(honest, twin, draws=singly, level=glance.SUSPICION)
     assert singly == glance.FEW or at_first <= max(1e-3, by_all / 4)
     assert together == (250_000 if specimen.large else 25_000)
-    assert glance.missed(honest, twin, draws=together, level=glance.SUSPICION) < 1e-6
+    assert glance.miss_probability(honest, twin, draws=together, level=glance.SUSPICION) < 1e-6
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.0, 3.0])
@@ -91,7 +91,7 @@ class Watched:
 
 
 def watched(*, wrong: bool) -> tuple[Any, Watched]:
-    (found,) = (one for one in SPECIMENS if one.name == "randomized response")
+    found = find_specimen("randomized response")
     mechanism = Watched(found.mechanism, found.twin if wrong else found.mechanism)
     return replace(found, mechanism=mechanism), mechanism
 

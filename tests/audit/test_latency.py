@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.audit import lower_bound
 from hubbub.audit.chance import Chance
-from hubbub.audit.latency import examine_time, lower_bound_of_time, timed
+from hubbub.audit.latency import examine_time, lower_bound_of_time, time_answers
 from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ParameterError
@@ -124,13 +124,13 @@ def test_answer_and_time_together() -> None:
             raise ValueError("no")
         return len(rows)
 
-    assert timed(ask, clock=clock)(X) == (2, 10)
-    assert timed(ask, clock=clock)(Y) == (Raised("ValueError", "no"), 9)
-    assert timed(ask, buckets="quantiles", clock=clock)(X) == (2, 1_024)
+    assert time_answers(ask, clock=clock)(X) == (2, 10)
+    assert time_answers(ask, clock=clock)(Y) == (Raised("ValueError", "no"), 9)
+    assert time_answers(ask, buckets="quantiles", clock=clock)(X) == (2, 1_024)
 
 
 def test_no_time_at_all_has_a_bucket_too() -> None:
-    assert timed(len, clock=Clock())(X) == (2, -1)
+    assert time_answers(len, clock=Clock())(X) == (2, -1)
 
 
 def test_a_mechanism_may_be_an_object() -> None:
@@ -138,11 +138,11 @@ def test_a_mechanism_may_be_an_object() -> None:
         def draw(self, value: Any) -> Any:
             return value
 
-    assert timed(Mechanism(), clock=Clock())(5) == (5, -1)
+    assert time_answers(Mechanism(), clock=Clock())(5) == (5, -1)
     with pytest.raises(ParameterError, match="mechanism must be"):
-        timed(7)
+        time_answers(7)
     with pytest.raises(ParameterError, match="buckets must be"):
-        timed(len, buckets="decades")  # type: ignore[arg-type]
+        time_answers(len, buckets="decades")  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Query:
     def answers(self, value: Any, *, times: int) -> Outputs:
         return [self.ask(value) for _ in range(times)]
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         return f"x = {pair.x}\ny = {pair.y}"
 
 

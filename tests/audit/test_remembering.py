@@ -14,12 +14,12 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Settings, examine
 from hubbub.audit.outputs import Batch, View, as_key, as_kind, as_number, views_of
 from hubbub.audit.specimens import OfSpecimen
+from hubbub.audit.subjects.queries import _KEYS, OfQuery
+from hubbub.audit.subjects.strategies import OfStrategy
 from hubbub.mechanisms import RandomizedResponse
-from hubbub.mechanisms.registry import SPECIMENS
+from hubbub.mechanisms.specimens.registry import find_specimen
 from hubbub.publish import Flat
 from hubbub.publish.contribution import Contribution
-from hubbub.testing.published import OfStrategy
-from hubbub.testing.queries import _KEYS, OfQuery
 from tests.testing.test_query_audit import COUNTS, MEDIANS, POSTS, SLACK, WORDS, policy
 
 SHORT = Settings(pairs=4, pilots=3, pilot=200, steps=1, samples=4_000)
@@ -82,7 +82,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def _response() -> OfSpecimen:
-    return OfSpecimen(next(one for one in SPECIMENS if one.name == "randomized response"))
+    return OfSpecimen(find_specimen("randomized response"))
 
 
 def test_draws_that_were_held_against_the_law_are_counted_and_each_of_them_once(drawn: list[int]) -> None:
@@ -127,12 +127,12 @@ def test_a_strategy_is_prepared_once_in_an_audit_and_again_in_the_next() -> None
 
 def test_a_fit_is_made_once_for_each_side_of_a_pair() -> None:
     pytest.importorskip("sklearn")
-    from hubbub.testing.learned import OfEstimator
+    from hubbub.audit.subjects.estimators import OfEstimator
 
     class Fits(OfEstimator):
-        def fitted(self, *arguments: Any, **named: Any) -> Any:
+        def fit_table(self, *arguments: Any, **named: Any) -> Any:
             many.append(1)
-            return super().fitted(*arguments, **named)
+            return super().fit_table(*arguments, **named)
 
     many: list[int] = []
     subject = Fits(estimator="StandardScaler", settings={"bounds": (-1.0, 1.0)})
@@ -145,7 +145,7 @@ def test_a_fit_is_made_once_for_each_side_of_a_pair() -> None:
     assert len(one) == len(other) == 200
     assert not np.array_equal(one, kept.answers(pair.x, times=200)), "noise is drawn afresh"
     zero, minus = (replace(pair.x, rows=((value, value),)) for value in (0.0, -0.0))
-    assert kept._fitted_both(zero, pair.y) is not kept._fitted_both(minus, pair.y)
+    assert kept._fit_both(zero, pair.y) is not kept._fit_both(minus, pair.y)
     subject.faults(pair)
     subject.faults(pair)
     assert len(many) == 2 + 4 + 4, "outside of an audit nothing is kept"
@@ -175,9 +175,9 @@ def test_a_table_is_filled_when_a_statement_names_it() -> None:
     subject = OfQuery(policy(), COUNTS, epsilon=1)
     engine = subject._world.engine
     pair = next(subject.pairs(Chance(0)))
-    subject._asked(pair.x)
+    subject._run_trial(pair.x)
     assert "stays" not in engine.waiting
     subject._world.put({"stays": []})
     assert "stays" in engine.waiting
-    (counted,) = subject._asked(pair.y).held
+    (counted,) = subject._run_trial(pair.y).held
     assert sum(tally for (tally,) in counted.tallies) > 0

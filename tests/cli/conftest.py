@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from hubbub.cli.app import app
 from hubbub.ledger import Ask, Ledger, Marks
-from hubbub.privacy.event import DiscreteGaussianEvent
+from hubbub.privacy.events.event import DiscreteGaussianEvent
 
 Run = Callable[..., Result]
 

@@ -7,8 +7,8 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
+from hubbub.audit.subjects.registry import SUBJECTS
 from hubbub.cli.app import app
-from hubbub.testing.subjects import SUBJECTS
 from tests.query import planted
 
 QUESTION = "SELECT ward, count(*) FROM stays GROUP BY ward"

@@ -28,6 +28,6 @@ def test_it_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> Non
         out = io.StringIO()
         screen = Console(file=out, force_terminal=terminal, force_interactive=terminal, _environ={"TERM": "xterm"})
         monkeypatch.setattr(printing, "console", lambda *, stderr=False, screen=screen: screen)
-        with printing.elapsed(60.0):
+        with printing.show_clock(60.0):
             pass
         assert bool(out.getvalue()) is terminal

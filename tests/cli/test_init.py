@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from hubbub.policy.build import Schema
-from hubbub.policy.read import read_policy
+from hubbub.policy.files.read import read_policy
 from tests.cli.conftest import Run
 from tests.cli.hospital import POLICY, built
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.export import guarded
+from hubbub.cli.export import guard
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.entry import GENESIS, chained
+from hubbub.ledger.entry import GENESIS, chain_hash
 from tests.cli.conftest import EVIL, Run, asked
 from tests.ledger.sample import Draft, damage, forged
 
@@ -43,7 +43,7 @@ def test_verify_names_the_first_bad_entry_and_exits_with_1(run: Run, ledger: Pat
 
 def test_verify_names_an_entry_before_the_damaged_end(run: Run, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damage(ledger, "UPDATE entries SET time = time + 1 WHERE seq IN (2, 6)")
-    monkeypatch.setattr("hubbub.ledger.opening._TAIL", 1)
+    monkeypatch.setattr("hubbub.ledger.stores.opening._TAIL", 1)
     assert run("ledger", "verify", ledger).stderr.startswith("[ledger-corrupt] Entry 2 is damaged")
 
 
@@ -131,7 +131,7 @@ def test_json_keeps_every_entry_so_that_the_chain_can_be_checked(run: Run, ledge
     records = [json.loads(line) for line in text.splitlines()] if form == "jsonl" else json.loads(text)["entries"]
     link = GENESIS
     for seq, record in enumerate(records, start=1):
-        link = chained(link, seq=seq, time=record["time"], kind=record["kind"], body=record["body"])
+        link = chain_hash(link, seq=seq, time=record["time"], kind=record["kind"], body=record["body"])
         assert (record["seq"], record["hash"]) == (seq, link)
         assert json.loads(record["body"]) == record["content"]
     assert len(records) == 6
@@ -154,12 +154,12 @@ def test_csv_cannot_run_as_a_formula_and_says_so(run: Run, ledger: Path) -> None
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "＝1", " =1"])
 def test_everything_that_begins_like_a_formula_is_guarded(text: str) -> None:
-    assert guarded(text).startswith("'")
+    assert guard(text).startswith("'")
 
 
 @pytest.mark.parametrize("text", ["", "x=1", "1-1", "\t=1", "\r=1"])
 def test_other_text_is_left_but_for_what_does_not_print(text: str) -> None:
-    assert guarded(text) == text.replace("\t", "\\t").replace("\r", "\\r")
+    assert guard(text) == text.replace("\t", "\\t").replace("\r", "\\r")
 
 
 def test_export_makes_a_new_private_file_and_no_other(run: Run, ledger: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hubbub.cli.app import app
-from hubbub.cli.tours import STEPS
+from hubbub.cli.lab.tours import STEPS
 from tools import gallery
 
 ROOT = Path(__file__).resolve().parents[2]

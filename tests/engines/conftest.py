@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.policy.tables import Limits
 
 

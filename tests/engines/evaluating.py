@@ -2,24 +2,28 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import duckdb
 
-from hubbub.engines import worker
-from hubbub.engines.aggregate import aggregate
-from hubbub.engines.lower import lower
-from hubbub.engines.relations import Statement
-from hubbub.engines.words import constant, name
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.duckdb import worker
+from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.duckdb.scan import engine_type
+from hubbub.engines.lower.aggregate import aggregate
+from hubbub.engines.lower.scalars import lower
+from hubbub.engines.nodes.words import constant, relation
+from hubbub.gate.sealed import open_sealed
 from hubbub.policy.kinds import Kind, Type, of
-from hubbub.policy.scanned import engine_type
-from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.tables import Table, TableColumn, TableSource
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call
-from hubbub.query.ops import Aggregate, Group, Measure, Scan, ScanColumn, Tally
+from hubbub.query.ops import Aggregate, ExactCounts, Group, Measure, Scan, ScanColumn, Tally
+from hubbub.query.requests import Tallies
+from tests.engines.raw import printed, sql
 
 BOOLEAN, REAL, TEXT, DATE, TIMESTAMP = (
     of(one) for one in (Type.BOOLEAN, Type.REAL, Type.TEXT, Type.DATE, Type.TIMESTAMP)
@@ -39,7 +43,7 @@ SHARED = connected()
 def literal_sql(value: Any, kind: Kind) -> str:
     """A constant; values that no question could hold (NaN, far dates) by their text."""
     if value is None or kind.type is not Type.REAL:
-        return constant(value, kind)
+        return sql(constant(value, kind))
     return f"CAST('{value!r}' AS {engine_type(kind)})"
 
 
@@ -57,7 +61,7 @@ def columns(kinds: Sequence[Kind]) -> list[Named]:
 
 def evaluated(expression: Expression, kinds: Sequence[Kind], rows: Sequence[Sequence[Any]]) -> list[Any]:
     """The value for every row, one row after the other; its engine type is held against its kind."""
-    text = lower(expression, {f"c{index}": f"c{index}" for index in range(len(kinds))})
+    text = sql(lower(expression, {f"c{index}": f"c{index}" for index in range(len(kinds))}))
     SHARED.execute(f"CREATE OR REPLACE TABLE t AS SELECT row_number() OVER () AS n, * FROM {table_sql(kinds, rows)}")
     found = SHARED.execute(f"SELECT {text} AS v, typeof(v) FROM t ORDER BY n").fetchall()
     assert {type_ for _, type_ in found} == {engine_type(expression.kind)}
@@ -71,11 +75,13 @@ def applied(function: str, kinds: Sequence[Kind], rows: Sequence[Sequence[Any]])
 
 # Aggregates
 
-UNIT = Column(name="who", kind=TEXT)
+UNIT = TableColumn(name="who", kind=TEXT)
 
 
-def table_of(*declared: Column, unit: str | None = "who", name: str = "t") -> Table:
-    return Table(name=name, source=Source(format="parquet", paths=("/nowhere.parquet",)), columns=declared, unit=unit)
+def table_of(*declared: TableColumn, unit: str | None = "who", name: str = "t") -> Table:
+    return Table(
+        name=name, source=TableSource(format="parquet", paths=("/nowhere.parquet",)), columns=declared, unit=unit
+    )
 
 
 def answered(
@@ -83,9 +89,9 @@ def answered(
     threads: int = 1, rewrite: Any = lambda text: text,
 ) -> list[tuple[int, ...]]:  # fmt: skip
     """An aggregate over tables given as SQL, on a locked connection."""
-    clauses = {table: name(f"data_{table}") for table in contents}
-    statement = aggregate(op, tables, clauses)
-    rows = _run(Statement(rewrite(statement.sql), statement.keys), secret[: statement.secrets], contents, threads)
+    clauses = {table: relation(f"data_{table}") for table in contents}
+    statement = printed(aggregate(op, tables, clauses))
+    rows = _run(SqlStatement(rewrite(statement.sql), statement.keys), secret[: statement.secrets], contents, threads)
     cells = list(itertools.product(*(group.values for group in op.groups)))
     found = [(0,) * len(op.tallies)] * len(cells)
     for code, *sums in rows:
@@ -93,10 +99,11 @@ def answered(
     return found
 
 
-def _run(statement: Statement, secrets: Sequence[int], contents: dict[str, str], threads: int) -> list[list[Any]]:
+def _run(statement: SqlStatement, secrets: Sequence[int], contents: dict[str, str], threads: int) -> list[list[Any]]:
     keys = [{"table": k.table, "type": k.type, "places": k.places, "values": k.values} for k in statement.keys]
     request = {
-        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "databases": {}, "stored": [],
+        "statement": statement.sql, "secrets": secrets, "keys": keys, "paths": [], "files": [], "databases": {},
+        "stored": [],
     }  # fmt: skip
     with connected() as connection:
         for table, text in contents.items():
@@ -125,3 +132,9 @@ def total(argument: Expression, low: int, high: int, *, bounds: tuple[int, int],
 
 def group(expression: Named, *values: Any) -> Group:
     return Group(name=expression.name, expression=expression, values=values)
+
+
+def tallied(engine: DuckDB, op: Aggregate, tables: Mapping[str, Table]) -> list[tuple[int, ...]]:
+    """The exact tallies that an engine counts."""
+    found: ExactCounts = open_sealed(engine.prepare(Tallies(aggregate=op), tables=tables)())
+    return found.tallies

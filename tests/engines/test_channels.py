@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from hubbub.engines.program import Program
-from hubbub.engines.sandbox import Sandbox
+from hubbub.programs.program import Program
+from hubbub.programs.sandbox import Sandbox
 from tests.engines import channels
 from tests.engines.test_sandbox import WHY_NOT, outputs
 

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.engines import codes, dense
-from hubbub.engines.words import Sql, name
+from hubbub.engines.lower import cells as dense
+from hubbub.engines.lower import group_codes as codes
+from hubbub.engines.nodes.words import name
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.publish import sparse
 from hubbub.query.expression import Column
 from hubbub.query.ops import Aggregate, Group, Measure, Scan, Tally
+from tests.engines.raw import sql
 
 MOST = (1 << 63) - 1
 
@@ -28,13 +30,13 @@ def coded(sizes: list[int], rows: list[tuple[int, ...]]) -> list[tuple[int, ...]
     groups = [counted(many, place) for place, many in enumerate(sizes)]
     places, inside = [], []
     for place, group in enumerate(groups):
-        found, ends = codes.counted(group, name(f"g{place}"))
+        found, ends = codes.place_counted(group, name(f"g{place}"))
         places.append(found)
         inside += ends
-    made = codes.code(groups, places)
-    numbers = ", ".join(codes.numbers(groups, "code"))
+    made, kept = sql(codes.code(groups, places)), " AND ".join(map(sql, inside))
+    numbers = ", ".join(map(sql, codes.numbers(groups, name("code"))))
     columns = ", ".join(f"unnest(?) AS g{place}" for place in range(len(sizes)))
-    asked = f"SELECT {numbers} FROM (SELECT {made} AS code FROM (SELECT {columns}) AS q WHERE {' AND '.join(inside)})"
+    asked = f"SELECT {numbers} FROM (SELECT {made} AS code FROM (SELECT {columns}) AS q WHERE {kept})"
     given_ = [[row[place] for row in rows] for place in range(len(sizes))]
     with duckdb.connect() as connection:
         return [tuple(row) for row in connection.execute(asked, given_).fetchall()]
@@ -46,7 +48,7 @@ def places_of(sizes: list[int], found: list[tuple[int, ...]]) -> list[tuple[int,
     scan = Scan(table="t", columns=(), unit="u")
     op = Aggregate(input=scan, groups=groups, tallies=(Tally(measure=Measure.ROWS, argument=None),), most_groups=1)
     text = " ".join(" ".join(map(str, [*row, 1])) for row in found)
-    return [tuple(map(int, row)) for row in zip(*dense.combined(op, [[text]]).places, strict=True)]
+    return [tuple(map(int, row)) for row in zip(*dense.combine_cells(op, [[text]]).places, strict=True)]
 
 
 WIDE = st.lists(st.integers(1, 1 << 62) | st.integers(1, 5), min_size=1, max_size=5)
@@ -74,15 +76,16 @@ def test_what_cannot_be_counted_is_refused() -> None:
     off = Group(name="g", expression=Column("g", of(Type.INTEGER)), values=range(1, 4))
     for wrong in (text, off):
         with pytest.raises(ParameterError):
-            codes.counted(wrong, Sql("g"))
+            codes.place_counted(wrong, name("g"))
 
 
 def test_a_wide_number_is_narrowed_after_it_is_compared() -> None:
     wide = Group(name="g", expression=Column("g", integer(-(1 << 100), 1 << 100)), values=range(1 << 40))
-    place, ends = codes.counted(wide, Sql("g"))
+    place, ends = codes.place_counted(wide, name("g"))
     with duckdb.connect() as connection:
-        asked = f"SELECT {place} FROM (SELECT unnest([-1, 0, 1099511627775, 1099511627776, {1 << 90}]::HUGEINT[]) AS g)"
-        found = connection.execute(f"{asked} WHERE {' AND '.join(ends)}").fetchall()
+        given_ = f"[-1, 0, 1099511627775, 1099511627776, {1 << 90}]::HUGEINT[]"
+        asked = f"SELECT {sql(place)} FROM (SELECT unnest({given_}) AS g)"
+        found = connection.execute(f"{asked} WHERE {' AND '.join(map(sql, ends))}").fetchall()
     assert found == [(0,), ((1 << 40) - 1,)]
 
 
@@ -90,12 +93,12 @@ def test_packed_keys_are_those_that_are_unpacked() -> None:
     words = sparse.Words(alphabet="xyz", length=2, shorter=True)
     keys = sparse.Keys.of({"a": range(5), "w": words, "b": ["p", "q"]})
     every = np.array(list(product(range(5), range(13), range(2))))
-    packed = keys.packed(list(every.T))
+    packed = keys.pack(list(every.T))
     assert packed.tolist() == list(range(keys.size))
     assert [column.tolist() for column in keys.digits(packed)] == every.T.tolist()
     whole = sparse.Keys.of({"a": ["only"], "b": range(1 << 63)})
     ends = [np.array([0, 0]), np.array([0, MOST])]
-    assert whole.packed(ends).tolist() == [0, MOST]
+    assert whole.pack(ends).tolist() == [0, MOST]
     assert [column.tolist() for column in whole.digits(np.array([0, MOST]))] == [[0, 0], [0, MOST]]
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.audit.subjects.in_process.inside import counted
 from hubbub.errors import PolicyError
-from hubbub.opening import open as opened
 from hubbub.policy.beside import private
 from hubbub.policy.paths import through
 from hubbub.policy.stamps import stamp_of
+from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
-from hubbub.testing.inside import counted
+from hubbub.session.database import Database
+from hubbub.session.opening import open as opened
 
 COLLATIONS = ("NOCASE", "NOACCENT", "NOCASE.NOACCENT", "NFC", "de", "de.NOACCENT", "")
 LETTERS = ("a", "A", "ä", "Ä", "a\u0308", "e", "é", "E", "É", "ß", "ss", "", " ", "a ", "%", "_")
@@ -100,9 +101,8 @@ def database(folder: Path, files: dict[str, Path], name: str) -> Database:
         unit="who",
         budget=Budget(epsilon=Fraction(1000), delta=Fraction(1, 10**6)),
         keys={"kind": KEYS},
-        unique=["id"],
-        max_groups=2,
-        max_rows=3,
+        columns={"id": {"unique": True}},
+        limits=Limits(max_groups=2, max_rows=3),
         tables={
             "notes": private(files["notes"], unit=through("id", to="stays")),
             "words": files["words"],
@@ -129,9 +129,15 @@ def test_spellings_of_one_key_do_not_share_rows(tmp_path: Path) -> None:
         made.execute("CREATE TABLE stays (who INTEGER, word VARCHAR COLLATE NOCASE)")
         made.execute("INSERT INTO stays VALUES (1, 'abcd')")
     with opened(
-        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), keys={"word": spelt},
-        max_groups=1, max_rows=1, ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+        path,
+        name="stays",
+        unit="who",
+        columns={"who": {"unique": True}},
+        limits=Limits(max_groups=1, max_rows=1),
+        budget=Budget(epsilon=Fraction(10)),
+        keys={"word": spelt},
+        ledger=tmp_path / "ledger",
+    ) as db:
         (found,) = counted(db, db.plan("SELECT word, count(*) FROM stays GROUP BY word", epsilon=1))
     assert sum(number for (number,) in found.tallies) == 1
 
@@ -142,9 +148,14 @@ def test_ids_that_differ_in_case_are_two_people_and_two_keys(tmp_path: Path) -> 
         made.execute("CREATE TABLE stays (who VARCHAR COLLATE NOCASE, word VARCHAR)")
         made.execute("INSERT INTO stays VALUES ('ann', 'x'), ('Ann', 'x'), ('ANN', 'x')")
     with opened(
-        path, name="stays", unit="who", unique=["who"], budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
+        path,
+        name="stays",
+        unit="who",
+        columns={"who": {"unique": True}},
+        limits=Limits(max_groups=1, max_rows=1),
+        budget=Budget(epsilon=Fraction(10)),
         ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+    ) as db:
         (found,) = counted(db, db.plan("SELECT count(*) FROM stays", epsilon=1))
     assert found.tallies == [(3,)]
 
@@ -170,9 +181,14 @@ def catalogue(tmp_path: Path) -> Path:
 
 def test_macros_of_the_file_are_not_called(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), bounds={"nights": (0, 10)},
-        max_groups=1, max_rows=1, ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+        catalogue,
+        name="stays",
+        unit="who",
+        budget=Budget(epsilon=Fraction(10)),
+        bounds={"nights": (0, 10)},
+        limits=Limits(max_groups=1, max_rows=1),
+        ledger=tmp_path / "ledger",
+    ) as db:
         (found,) = counted(db, db.plan("SELECT count(*), sum(nights) FROM stays", epsilon=1))
     assert found.tallies == [(2, 15)], "at most one row of each person, and from 0 to 10 nights"
 
@@ -194,18 +210,26 @@ def test_generated_columns_cannot_be_used(catalogue: Path, tmp_path: Path) -> No
 
 def test_members_of_an_enum_are_ordered_as_texts(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="moods", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
+        catalogue,
+        name="moods",
+        unit="who",
+        budget=Budget(epsilon=Fraction(10)),
+        limits=Limits(max_groups=1, max_rows=1),
         ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+    ) as db:
         (found,) = counted(db, db.plan("SELECT count(*) FROM moods WHERE m < 'b'", epsilon=1))
     assert found.tallies == [(2,)]
 
 
 def test_a_file_is_not_changed_by_being_asked(catalogue: Path, tmp_path: Path) -> None:
     with opened(
-        catalogue, name="stays", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
+        catalogue,
+        name="stays",
+        unit="who",
+        budget=Budget(epsilon=Fraction(10)),
+        limits=Limits(max_groups=1, max_rows=1),
         ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+    ) as db:
         source = db.policy.tables["stays"].source
         before = stamp_of(source)
         counted(db, db.plan("SELECT count(*) FROM stays", epsilon=1))

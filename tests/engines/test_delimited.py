@@ -15,13 +15,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hubbub.engines import conversion, delimited
-from hubbub.engines.conversion import Converted, convert
+from hubbub.audit.subjects.in_process.inside import counted
+from hubbub.engines.sources import conversion, delimited
+from hubbub.engines.sources.conversion import Converted, convert
 from hubbub.errors import PolicyError
-from hubbub.opening import open as opened
 from hubbub.policy.sources import CONVERTED, source_of
+from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.testing.inside import counted
+from hubbub.session.opening import open as opened
 from tests.engines import reference_csv
 
 CONNECTION = duckdb.connect()
@@ -145,7 +146,7 @@ def test_large_files_are_read_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_blocks_of_whole_records_are_not_looked_at_line_by_line(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited.Delimited, "_parsed", None)
+    monkeypatch.setattr(delimited.Delimited, "_rewrite_lines", None)
     records = delimited.Delimited(io.BytesIO(b"a,b" + end + b"1,2" + end + b'"3, ""x""",4').read)
     assert b"".join(records.rows()) == b'1,2\n3\\c "x",4\n'
 
@@ -284,8 +285,13 @@ def test_one_row_fails_no_question_and_hides_nobody(tmp_path: Path, hostile: byt
     path = tmp_path / "stays.csv"
     path.write_bytes(b"\n".join([b"who,ward", *others[:20_000], hostile, *others[20_000:]]) + b"\n")
     with opened(
-        path, unit="who", types={"who": "integer", "ward": "text"}, keys={"ward": ["north"]}, max_groups=1, max_rows=1,
-        budget=Budget(epsilon=Fraction(10)), ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+        path,
+        unit="who",
+        columns={"who": "integer", "ward": "text"},
+        limits=Limits(max_groups=1, max_rows=1),
+        keys={"ward": ["north"]},
+        budget=Budget(epsilon=Fraction(10)),
+        ledger=tmp_path / "ledger",
+    ) as db:
         (found,) = counted(db, db.plan("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=1))
     assert found.tallies == [(30_000,)]

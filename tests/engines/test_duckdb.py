@@ -14,17 +14,18 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines import worker
-from hubbub.engines.duckdb import DuckDB, _bits, size
-from hubbub.engines.pool import Standby
-from hubbub.engines.relations import Statement
-from hubbub.engines.sources import Origin
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.duckdb import worker
+from hubbub.engines.duckdb.engine import DuckDB, _bits, size
+from hubbub.engines.duckdb.pool import Standby
+from hubbub.engines.sources.origins import Origin
 from hubbub.errors import CapacityError, EngineError, ParameterError
 from hubbub.policy.kinds import INT64, Type, integer, of
-from hubbub.policy.tables import Column, Limits, Source, Table
+from hubbub.policy.tables import Limits, Table, TableColumn, TableSource
 from hubbub.query.expression import Column as Named
 from hubbub.query.ops import Aggregate
-from tests.engines.evaluating import rows_tally, scan, total, units_tally
+from hubbub.query.requests import Tallies
+from tests.engines.evaluating import rows_tally, scan, tallied, total, units_tally
 
 FIXED = "[engine-failed] The engine could not answer. The charge stands; ask the owner."
 ENDLESS = "SELECT sum(a.range + b.range * c.range) FROM range(100000000) a, range(100000000) b, range(100000000) c"
@@ -32,7 +33,7 @@ ENDLESS = "SELECT sum(a.range + b.range * c.range) FROM range(100000000) a, rang
 
 def raw(engine: DuckDB, sql: str, *paths: str) -> list[list[Any]]:
     """A statement that our ops could never say, as if it had slipped through."""
-    return engine._ask(Statement(sql), [Origin(clause=None, paths=paths)])  # type: ignore[arg-type]
+    return engine._find_rows(SqlStatement(sql), [Origin(clause=None, paths=paths)]).result  # type: ignore[arg-type]
 
 
 def running(directory: str) -> list[int]:
@@ -70,8 +71,8 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def declared(path: str) -> Table:
     whole = integer(*INT64)
-    columns = (Column(name="who", kind=whole), Column(name="value", kind=whole))
-    return Table(name="t", source=Source(format="parquet", paths=(path,)), columns=columns, unit="who")
+    columns = (TableColumn(name="who", kind=whole), TableColumn(name="value", kind=whole))
+    return Table(name="t", source=TableSource(format="parquet", paths=(path,)), columns=columns, unit="who")
 
 
 def question(path: str) -> tuple[Aggregate, dict[str, Table]]:
@@ -86,9 +87,9 @@ WANTED = [(50, 10, sum(min(value, 50) for value in range(100)))]
 
 def test_it_answers(engine: DuckDB, parquet: str) -> None:
     op, tables = question(parquet)
-    engine.prepare(op, tables=tables)
-    assert engine.prepare(op, tables=tables)().tallies == WANTED
-    assert engine.prepare(op, tables=tables)().tallies == WANTED
+    engine.prepare(Tallies(aggregate=op), tables=tables)
+    assert tallied(engine, op, tables) == WANTED
+    assert tallied(engine, op, tables) == WANTED
 
 
 FORBIDDEN = [
@@ -223,7 +224,7 @@ def test_a_process_that_dies_is_the_same_error_and_replaced(parquet: str, monkey
             with pytest.raises(EngineError):
                 raw(engine, ENDLESS)
         assert "without an answer" in told[0]
-        assert engine.prepare(op, tables=tables)().tallies == WANTED
+        assert tallied(engine, op, tables) == WANTED
 
 
 def test_standbys_that_died_waiting_cost_nobody_anything(parquet: str) -> None:
@@ -235,7 +236,7 @@ def test_standbys_that_died_waiting_cost_nobody_anything(parquet: str) -> None:
             assert process is not None
             os.kill(process, signal.SIGKILL)
             assert eventually(lambda process=process: not os.path.exists(f"/proc/{process}"))
-        assert engine.prepare(op, tables=tables)().tallies == WANTED
+        assert tallied(engine, op, tables) == WANTED
 
 
 def test_nothing_is_left(parquet: str) -> None:
@@ -243,14 +244,14 @@ def test_nothing_is_left(parquet: str) -> None:
     engine = DuckDB(limits=Limits(threads=1), standbys=2)
     directory = engine._directory
     assert os.stat(directory).st_mode & 0o777 == 0o700
-    engine.prepare(op, tables=tables)()
+    engine.prepare(Tallies(aggregate=op), tables=tables)()
     assert running(directory)
     engine.close()
     engine.close()
     assert running(directory) == []
     assert not os.path.exists(directory)
     with pytest.raises(EngineError):
-        engine.prepare(op, tables=tables)()
+        engine.prepare(Tallies(aggregate=op), tables=tables)()
 
 
 @pytest.mark.parametrize("busy", [False, True])
@@ -259,12 +260,12 @@ def test_everything_ends_with_its_parent(tmp_path: Path, busy: bool) -> None:
     program = textwrap.dedent(
         f"""
         import threading, time
-        from hubbub.engines.duckdb import DuckDB
-        from hubbub.engines.relations import Statement
+        from hubbub.engines.duckdb.engine import DuckDB
+        from hubbub.engines.dialects.statement import SqlStatement
         engine = DuckDB(standbys=2)
-        engine._ask(Statement("SELECT 1"), [])
+        engine._find_rows(SqlStatement("SELECT 1"), [])
         if {busy}:
-            threading.Thread(target=lambda: engine._ask(Statement({ENDLESS!r}), []), daemon=True).start()
+            threading.Thread(target=lambda: engine._find_rows(SqlStatement({ENDLESS!r}), []), daemon=True).start()
             time.sleep(0.5)
         print(engine._directory, flush=True)
         time.sleep(600)
@@ -288,26 +289,24 @@ def test_a_fork_of_ours_starts_its_own(parquet: str) -> None:
     """A forked child neither uses nor ends what belongs to its parent."""
     op, tables = question(parquet)
     with DuckDB(limits=Limits(threads=1), standbys=1) as engine:
-        assert engine.prepare(op, tables=tables)().tallies == WANTED
+        assert tallied(engine, op, tables) == WANTED
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                status = 0 if engine.prepare(op, tables=tables)().tallies == WANTED else 2
+                status = 0 if tallied(engine, op, tables) == WANTED else 2
                 engine.close()
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert os.path.isdir(engine._directory)
-        assert engine.prepare(op, tables=tables)().tallies == WANTED
+        assert tallied(engine, op, tables) == WANTED
 
 
 def test_threads_share_an_engine(engine: DuckDB, parquet: str) -> None:
     op, tables = question(parquet)
     found: list[Any] = []
-    asking = [
-        threading.Thread(target=lambda: found.append(engine.prepare(op, tables=tables)().tallies)) for _ in range(4)
-    ]
+    asking = [threading.Thread(target=lambda: found.append(tallied(engine, op, tables))) for _ in range(4)]
     for one in asking:
         one.start()
     for one in asking:
@@ -317,13 +316,13 @@ def test_threads_share_an_engine(engine: DuckDB, parquet: str) -> None:
 
 def test_what_cannot_be_held_is_said_before_anything_is_read(engine: DuckDB, parquet: str) -> None:
     op, tables = question("/does/not/exist.parquet")
-    engine.prepare(op, tables=tables)
+    engine.prepare(Tallies(aggregate=op), tables=tables)
     value = Named("value", of(Type.REAL))
     heavy = Aggregate(input=op.input, groups=(), tallies=(total(value, 0, 1 << 63, bounds=(0, 1)),), most_groups=1)
     with pytest.raises(CapacityError):
-        engine.prepare(heavy, tables=tables)
+        engine.prepare(Tallies(aggregate=heavy), tables=tables)
     with pytest.raises(EngineError):
-        engine.prepare(op, tables=tables)()
+        engine.prepare(Tallies(aggregate=op), tables=tables)()
 
 
 @pytest.mark.parametrize(

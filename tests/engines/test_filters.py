@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.engines.sandboxed import calls, clocks, filters, tracing
+from hubbub.programs.sandboxed import calls, clocks, filters, tracing
 
 ALLOWED, TRACED, REFUSED, UNKNOWN = 0x7FFF0000, 0x7FF00000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 LISTS = (calls.WITH_ROWS, calls.LOADING, calls.EXECUTING)

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.engines.cell_text import text_of
-from hubbub.engines.duckdb import DuckDB
+from hubbub.audit.subjects.in_process.inside import exact_of
+from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.sources.cell_text import text_of
 from hubbub.errors import HubbubError, ParameterError, PolicyError
 from hubbub.ledger import Marks
 from hubbub.policy.build import single_table
 from hubbub.policy.sources import source_of
-from hubbub.policy.tables import Limits, Source
+from hubbub.policy.tables import Limits, TableSource
 from hubbub.query.expression import Column as Named
 from hubbub.query.ops import Scan, ScanColumn
 from hubbub.testing.replay import replayed
@@ -30,7 +31,7 @@ pa = pytest.importorskip("pyarrow", reason="frames are read through pyarrow, whi
 pd = pytest.importorskip("pandas", reason="pandas is not installed, so there are no frames of its to read")
 pl = pytest.importorskip("polars", reason="polars is not installed, so there are no frames of its to read")
 
-from hubbub.engines import arrow  # noqa: E402  (it needs pyarrow)
+from hubbub.engines.sources import arrow  # noqa: E402  (it needs pyarrow)
 
 WARDS = ["a", "b", "c"]
 ROWS: dict[str, list[Any]] = {
@@ -175,7 +176,7 @@ def test_a_damaged_arrow_file(
 
 def seen(engine: DuckDB, frame: Any, column: str = "x") -> tuple[str, tuple[Any, ...]]:
     """The engine's type of a column, and its values as questions see them, sorted; missing ones are not shown."""
-    source = Source(format="frame", frame=frame)
+    source = TableSource(format="frame", frame=frame)
     schema = engine.describe(source)
     table = single_table(name="t", source=source, schema=schema, unit=None)
     found = table.column(column)
@@ -350,7 +351,7 @@ def test_what_no_question_can_use_says_what_it_is_and_is_not_copied(
     engine: DuckDB, make: Callable[[], Any], reason: str
 ) -> None:
     frame = pa.table(make()) if isinstance(make(), pa.Table) else make()
-    source = Source(format="frame", frame=frame)
+    source = TableSource(format="frame", frame=frame)
     with pytest.raises(PolicyError, match=reason):
         single_table(name="t", source=source, schema=engine.describe(source), unit=None)
     (path,) = engine._sources.origin(source).paths
@@ -359,7 +360,7 @@ def test_what_no_question_can_use_says_what_it_is_and_is_not_copied(
 
 def test_days_with_a_part_of_a_day_are_missing() -> None:
     days = pa.array([0, 1, 86_400_000, 86_400_001, -86_400_000, None], pa.int64()).view(pa.date64())
-    stored = arrow._stored(days, pa.date32()).to_pylist()
+    stored = arrow._store(days, pa.date32()).to_pylist()
     assert stored == [date(1970, 1, 1), None, date(1970, 1, 2), None, date(1969, 12, 31), None]
 
 
@@ -480,8 +481,7 @@ def test_objects_can_be_declared_as_what_they_are(tmp_path: Path) -> None:
 
 def exact(db: hb.Database, text: str) -> list[int]:
     """The tallies of the only group, before any noise."""
-    run = db._engine.prepare(db.plan(text, epsilon=1).aggregate, tables=db.policy.tables)
-    (cells,) = run().tallies
+    (cells,) = exact_of(db, db.plan(text, epsilon=1).aggregate).tallies
     return list(cells)
 
 
@@ -489,7 +489,7 @@ def exact(db: hb.Database, text: str) -> list[int]:
 
 
 def names(engine: DuckDB, frame: Any) -> list[str]:
-    return [name for name, _ in engine.describe(Source(format="frame", frame=frame))]
+    return [name for name, _ in engine.describe(TableSource(format="frame", frame=frame))]
 
 
 def test_an_index_with_a_name_is_a_column(engine: DuckDB) -> None:
@@ -531,7 +531,7 @@ def test_names_are_kept_whatever_they_hold(engine: DuckDB) -> None:
 )
 def test_columns_have_names_of_their_own(engine: DuckDB, make: Callable[[], Any], match: str) -> None:
     with pytest.raises(PolicyError, match=match):
-        engine.describe(Source(format="frame", frame=make()))
+        engine.describe(TableSource(format="frame", frame=make()))
 
 
 @pytest.mark.parametrize("make", [pandas_frame, lambda: pl.DataFrame(ROWS), arrow_table])
@@ -640,7 +640,7 @@ def test_public_tables_may_be_frames(tmp_path: Path, floors: dict[str, Any], pac
     with opening(tmp_path, arrow_table(), tables={"wards": floors[package]}) as db:
         text = "SELECT w.floor, count(DISTINCT person) FROM data JOIN wards w ON data.ward = w.ward GROUP BY w.floor"
         answer = db.sql(text, epsilon=1)
-        counted = db._engine.prepare(answer.plan.aggregate, tables=db.policy.tables)().tallies
+        counted = exact_of(db, answer.plan.aggregate).tallies
     assert [row[0] for row in answer.rows] == [1, 2]
     stays = [stay for stay in zip(ROWS["person"], ROWS["ward"], strict=True) if stay[1]]
     assert counted == [

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.engines.conversion import Converted, convert
+from hubbub.audit.subjects.in_process.inside import counted
+from hubbub.engines.sources.conversion import Converted, convert
 from hubbub.errors import PolicyError
-from hubbub.opening import open as opened
 from hubbub.privacy.budget import Budget
-from hubbub.testing.inside import counted
+from hubbub.session.opening import open as opened
 
 CONNECTION = duckdb.connect()
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from hubbub.engines.lower import LOWERED, lower
-from hubbub.engines.words import constant, text
+from hubbub.engines.lower.scalars import LOWERED, lower
+from hubbub.engines.nodes.words import constant, text
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import INT64, INT128, Kind, integer
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import FUNCTIONS, call
 from tests.engines.evaluating import BOOLEAN, DATE, REAL, TEXT, TIMESTAMP, WHOLE, applied, connected, evaluated
+from tests.engines.raw import sql
 
 WIDE = integer(*INT128)
 LEAST, MOST = INT64
@@ -183,7 +184,7 @@ def test_deep_guards_stay_short(guarded: str) -> None:
     for _ in range(30):
         arguments = [expression] if guarded == "exp" else [expression, Column("c1", REAL)]
         expression = call(guarded, *arguments)
-    assert len(lower(expression, {"c0": "c0", "c1": "c1"})) < 100_000
+    assert len(sql(lower(expression, {"c0": "c0", "c1": "c1"}))) < 100_000
     wanted = {"add": 31.5, "multiply": 1.5, "divide": 1.5, "least": 1.0, "greatest": 1.5, "nullif": 1.5, "exp": None}
     rows = [(1.5, 1.0), (1.5, None), (None, 1.0)]
     found = evaluated(expression, [REAL, REAL], rows)
@@ -196,7 +197,7 @@ def test_a_deep_divisor() -> None:
     expression: Expression = Column("c0", WHOLE)
     for _ in range(20):
         expression = call("add", call("remainder", Column("c1", WHOLE), expression), literal(2))
-    assert len(lower(expression, {"c0": "c0", "c1": "c1"})) < 20_000
+    assert len(sql(lower(expression, {"c0": "c0", "c1": "c1"}))) < 20_000
     found = evaluated(expression, [WHOLE, WHOLE], [(7, 1000), (0, 1), (5, None)])
     assert found == [_remainders(7, 1000), None, None]
 
@@ -212,12 +213,12 @@ def _remainders(value: int, of_: int) -> int:
 )
 def test_text_survives(value: str) -> None:
     with connected() as connection:
-        assert connection.execute("SELECT " + text(value)).fetchone() == (value,)
+        assert connection.execute("SELECT " + sql(text(value))).fetchone() == (value,)
 
 
 def test_text_that_is_no_text_is_refused() -> None:
     with pytest.raises(ParameterError):
-        text("\ud800")
+        sql(text("\ud800"))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_text_that_is_no_text_is_refused() -> None:
 )
 def test_reals_survive_to_the_last_bit(value: float) -> None:
     with connected() as connection:
-        row = connection.execute("SELECT " + constant(value, REAL)).fetchone()
+        row = connection.execute("SELECT " + sql(constant(value, REAL))).fetchone()
     assert row is not None
     assert row[0].hex() == value.hex()
 
@@ -234,9 +235,9 @@ def test_reals_survive_to_the_last_bit(value: float) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, datetime.fromisoformat("2024-01-01T00:00:00+01:00")])
 def test_constants_outside_their_kinds_are_refused(value: Any) -> None:
     with pytest.raises(ParameterError):
-        constant(value, REAL if isinstance(value, float) else TIMESTAMP)
+        sql(constant(value, REAL if isinstance(value, float) else TIMESTAMP))
 
 
 def test_names_are_quoted() -> None:
-    node = lower(Column("x", WHOLE), {"x": 'a" OR 1=1 --'})
+    node = sql(lower(Column("x", WHOLE), {"x": 'a" OR 1=1 --'}))
     assert node == '"a"" OR 1=1 --"'

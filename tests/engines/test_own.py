@@ -9,13 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines import worker
-from hubbub.engines.aggregate import aggregate
-from hubbub.engines.relations import Lowering, unit_of
-from hubbub.engines.words import name, select, text, within
+from hubbub.engines.duckdb import worker
+from hubbub.engines.lower.aggregate import aggregate
+from hubbub.engines.lower.relations import Lowering, unit_of
+from hubbub.engines.nodes.words import name, relation, select, text, within
 from hubbub.errors import CapacityError, ParameterError
 from hubbub.policy.kinds import INT64, INT128, Kind, integer
-from hubbub.policy.tables import Column, Table
+from hubbub.policy.tables import Table, TableColumn
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import literal
 from hubbub.query.functions import call
@@ -33,15 +33,18 @@ from hubbub.query.ops import (
     Reduced,
     Reduction,
     Relation,
-    Union,
+    RelationUnion,
     Window,
 )
 from tests.engines.evaluating import LIMITS, REAL, TEXT, WHOLE, answered, scan, table_of, table_sql, units_tally
+from tests.engines.raw import sql
 
 KEY, VALUE, OTHER = Named("key", TEXT), Named("value", REAL), Named("other", WHOLE)
-T = table_of(Column(name="who", kind=WHOLE), Column(name="key", kind=TEXT), Column(name="value", kind=REAL))
-S = table_of(Column(name="who", kind=integer(*INT128)), Column(name="other", kind=WHOLE), name="s")
-P = table_of(Column(name="code", kind=TEXT), unit=None, name="p")
+T = table_of(
+    TableColumn(name="who", kind=WHOLE), TableColumn(name="key", kind=TEXT), TableColumn(name="value", kind=REAL)
+)
+S = table_of(TableColumn(name="who", kind=integer(*INT128)), TableColumn(name="other", kind=WHOLE), name="s")
+P = table_of(TableColumn(name="code", kind=TEXT), unit=None, name="p")
 TABLES = {"t": T, "s": S, "p": P}
 MINE, THEIRS, PUBLIC = scan(T, "key", "value"), scan(S, "other"), scan(P, "code")
 ROWS: list[tuple[Any, ...]] = [
@@ -63,9 +66,9 @@ def engine() -> Iterator[Any]:
 
 
 def lowered(op: Relation, tables: dict[str, Table] = TABLES) -> tuple[str, Lowering]:
-    made = Lowering(tables, {table: name(table) for table in tables})
+    made = Lowering(tables, {table: relation(table) for table in tables})
     rows, names = made.relation(op)
-    return select(within(rows), *unit_of(op), *(name(one) for one in names.values())), made
+    return sql(select(within(rows), *unit_of(op), *(name(one) for one in names.values()))), made
 
 
 def run(engine: Any, op: Relation, secret: tuple[int, int] = (1, 2)) -> Found:
@@ -100,7 +103,7 @@ def test_caps_look_at_secrets_and_nothing_else_does(engine: Any) -> None:
 
 def test_an_aggregate_hands_secrets_to_its_caps() -> None:
     op = Aggregate(input=Cap(input=MINE, most=1), groups=(), tallies=(units_tally(),), most_groups=1)
-    assert aggregate(op, TABLES, {table: name(table) for table in TABLES}).secrets == 2
+    assert aggregate(op, TABLES, {table: relation(table) for table in TABLES}).secrets == 2
     contents = {"t": f"SELECT c0 AS who, c1 AS key, c2 AS value FROM {table_sql((WHOLE, TEXT, REAL), ROWS)}"}
     assert answered(op, {"t": T}, contents) == [(2,)]
 
@@ -111,9 +114,9 @@ def test_copies_count_as_rows_of_their_own(engine: Any) -> None:
         "CREATE OR REPLACE TEMP TABLE many AS SELECT 1 AS who, CASE WHEN i = 0 THEN 'rare' ELSE 'often' END AS key "
         "FROM range(100) r(i)"
     )
-    made = Lowering({"t": T}, {"t": name("many")})
+    made = Lowering({"t": T}, {"t": relation("many")})
     rows, names = made.relation(Cap(input=scan(T, "key"), most=10))
-    statement = select(within(rows), name(names["key"]))
+    statement = sql(select(within(rows), name(names["key"])))
     kept = [Counter(row[0] for row in engine.execute(statement, [secret, 5]).fetchall()) for secret in range(200)]
     assert all(one.total() == 10 for one in kept)
     assert sum(one["rare"] for one in kept) < 50, "20 or so; 49 and more with probability below 1e-8"
@@ -130,7 +133,7 @@ def test_zeros_of_both_signs_are_one(engine: Any) -> None:
 def test_units_of_different_width_are_the_same_units(engine: Any) -> None:
     joined = JoinOwn(input=MINE, other=THEIRS, kind=JoinKind.FULL)
     assert Counter(row[0] for row in run(engine, joined).elements()) == {1: 6, 2: 2, 3: 1}
-    both = Union(
+    both = RelationUnion(
         inputs=(Project(input=MINE, columns=(("x", literal(1)),)), Project(input=THEIRS, columns=(("x", OTHER),)))
     )
     assert run(engine, both) == {(1, 1): 3, (2, 1): 2, (1, 5): 1, (1, 6): 1, (3, 7): 1}
@@ -154,10 +157,10 @@ def test_totals_are_exact_sums_and_then_the_nearest_real(engine: Any, value: int
     )
     ends = Fraction(INT64[0]), Fraction(INT64[1])
     for kind, wanted in ((integer(*INT64), value), (REAL, float(value)), (integer(-5, 5), 5 if value > 0 else -5)):
-        made = Lowering({"s": S}, {"s": name("sums")})
+        made = Lowering({"s": S}, {"s": relation("sums")})
         op = Reduce(input=THEIRS, keys=(), columns=(column(Reduction.TOTAL, OTHER, kind, clamp=ends),))
         rows, names = made.relation(op)
-        assert engine.execute(select(within(rows), name(names["r"]))).fetchall() == [(wanted,)]
+        assert engine.execute(sql(select(within(rows), name(names["r"])))).fetchall() == [(wanted,)]
 
 
 def test_a_total_that_a_real_cannot_hold_is_missing(engine: Any) -> None:
@@ -188,9 +191,9 @@ REFUSED: list[Relation] = [
     Match(input=PUBLIC, other=MINE),
     Match(input=MINE, other=THEIRS, keys=((KEY, OTHER),)),
     JoinPublic(input=MINE, public=PUBLIC, kind=JoinKind.FULL, keys=((KEY, Named("code", TEXT)),), most=2),
-    Union(inputs=(Project(input=MINE, columns=(("code", KEY),)), PUBLIC)),
-    Union(inputs=(MINE, THEIRS)),
-    Union(inputs=(Project(input=MINE, columns=(("x", KEY),)), Project(input=THEIRS, columns=(("x", OTHER),)))),
+    RelationUnion(inputs=(Project(input=MINE, columns=(("code", KEY),)), PUBLIC)),
+    RelationUnion(inputs=(MINE, THEIRS)),
+    RelationUnion(inputs=(Project(input=MINE, columns=(("x", KEY),)), Project(input=THEIRS, columns=(("x", OTHER),)))),
     Window(input=MINE, name="w", ranking=Ranking.LAG, argument=None),
     Window(input=MINE, name="w", ranking=Ranking.LEAD, argument=KEY, offset=-1),
     Reduce(input=MINE, keys=(), columns=(column(Reduction.LEAST, None, TEXT),)),
@@ -208,7 +211,10 @@ def test_what_would_not_be_each_units_own_is_refused(op: Relation) -> None:
 
 def test_units_of_different_types_are_not_put_together() -> None:
     """Comparing text with numbers could fail for one person's row."""
-    names = {**TABLES, "s": replace(S, columns=(Column(name="who", kind=TEXT), Column(name="other", kind=WHOLE)))}
+    names = {
+        **TABLES,
+        "s": replace(S, columns=(TableColumn(name="who", kind=TEXT), TableColumn(name="other", kind=WHOLE))),
+    }
     for op in (JoinOwn(input=MINE, other=THEIRS, kind=JoinKind.INNER), Match(input=MINE, other=THEIRS)):
         with pytest.raises(ParameterError):
             lowered(op, names)
@@ -221,7 +227,9 @@ def test_reals_are_added_within_bounds_alone() -> None:
 
 # Many rows
 
-MANY = table_of(*(Column(name=one, kind=WHOLE) for one in ("who", "a", "b")), Column(name="c", kind=REAL), name="m")
+MANY = table_of(
+    *(TableColumn(name=one, kind=WHOLE) for one in ("who", "a", "b")), TableColumn(name="c", kind=REAL), name="m"
+)
 A, B, C = Named("a", WHOLE), Named("b", WHOLE), Named("c", REAL)
 BIG = scan(MANY, "a", "b", "c")
 RIGHT = Project(input=Cap(input=BIG, most=3), columns=(("a2", A), ("c2", C)))
@@ -259,12 +267,11 @@ def test_many_rows_on_many_threads(crowd: Any, what: str) -> None:
     """Without one unit, and in another order, all other units have the rows that they had."""
     prints = []
     for table in ("m", "less"):
-        made = Lowering({"m": MANY}, {"m": name(table)})
+        made = Lowering({"m": MANY}, {"m": relation(table)})
         rows, names = made.relation(LARGE[what])
         columns = ", ".join(f'"{one}"' for one in names.values())
-        statement = (
-            f"SELECT count(*), sum(hash(unit, {columns})::HUGEINT), count(DISTINCT unit) FROM ({rows}) WHERE unit <> 77"
-        )
+        shown = f"count(*), sum(hash(unit, {columns})::HUGEINT), count(DISTINCT unit)"
+        statement = f"SELECT {shown} FROM ({sql(rows)}) WHERE unit <> 77"
         prints.append(crowd.execute(statement, [3, 4][: made.secrets]).fetchall())
     assert prints[0] == prints[1]
     assert prints[0][0][0] > 10_000
@@ -273,11 +280,11 @@ def test_many_rows_on_many_threads(crowd: Any, what: str) -> None:
 def test_every_type_is_ordered_as_python_orders_it(engine: Any) -> None:
     """Texts by their code points, NUL and all; missing values last in both directions."""
     texts = ["", "\\0", "a", "a\\0", "A", "é", "e\\u0301", "\\U0001f600", "\\uffff", "z", "ab" * 600]
-    listed = ", ".join(f"(1, {text(one)})" for one in texts)
+    listed = ", ".join(f"(1, {sql(text(one))})" for one in texts)
     engine.execute(f"CREATE OR REPLACE TEMP TABLE texts AS SELECT * FROM (VALUES {listed}, (1, NULL)) AS v(who, key)")
     for falling in (False, True):
-        made = Lowering({"t": T}, {"t": name("texts")})
+        made = Lowering({"t": T}, {"t": relation("texts")})
         op = Window(input=scan(T, "key"), name="n", ranking=Ranking.RANK, argument=None, order=((KEY, falling),))
         rows, names = made.relation(op)
-        found = dict(engine.execute(select(within(rows), name(names["key"]), name(names["n"]))).fetchall())
+        found = dict(engine.execute(sql(select(within(rows), name(names["key"]), name(names["n"])))).fetchall())
         assert sorted(found, key=found.__getitem__) == [*sorted(texts, reverse=falling), None]

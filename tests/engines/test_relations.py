@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.engines import relations
-from hubbub.engines.aggregate import FEW, rows_for_a_pair
-from hubbub.engines.words import name
+from hubbub.engines.duckdb.quoting import quote_name
+from hubbub.engines.duckdb.scan import scan_value
+from hubbub.engines.lower import relations
+from hubbub.engines.lower.aggregate import FEW, rows_for_a_pair
+from hubbub.engines.nodes.words import relation
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT128, Kind, integer
-from hubbub.policy.scanned import scan_value
-from hubbub.policy.tables import Column, Table
+from hubbub.policy.tables import Table, TableColumn
 from hubbub.query.expression import Column as Named
 from hubbub.query.expression import literal
 from hubbub.query.functions import call
@@ -38,10 +39,13 @@ from tests.engines.evaluating import (
     total,
     units_tally,
 )  # fmt: skip
+from tests.engines.raw import printed
 
 Rows = list[tuple[Any, ...]]
 KEY, VALUE = Named("key", WHOLE), Named("value", WHOLE)
-TABLE = table_of(Column(name="who", kind=TEXT), Column(name="key", kind=WHOLE), Column(name="value", kind=WHOLE))
+TABLE = table_of(
+    TableColumn(name="who", kind=TEXT), TableColumn(name="key", kind=WHOLE), TableColumn(name="value", kind=WHOLE)
+)
 
 
 def contents(rows: Rows, kinds: tuple[Kind, ...] = (TEXT, WHOLE, WHOLE), names: str = "who, key, value") -> str:
@@ -178,7 +182,7 @@ def test_both_ways_choose_the_same_groups() -> None:
 def test_kinds_of_units() -> None:
     listed: list[tuple[Kind, list[Any]]] = [(WHOLE, [1, 2, None]), (DATE, [date(2020, 1, 1), date(1, 1, 1), None])]
     for kind, ids in listed:
-        table = table_of(Column(name="who", kind=kind), Column(name="key", kind=WHOLE))
+        table = table_of(TableColumn(name="who", kind=kind), TableColumn(name="key", kind=WHOLE))
         rows: Rows = [(who, key) for who in ids for key in range(3)] + [(ids[1], 1)]
         op = aggregate(0, 1, 2, most=2, tallies=(units_tally(), rows_tally(9)), table=table)
         found = answered(op, {"t": table}, {"t": contents(rows, (kind, WHOLE), "who, key")})
@@ -188,7 +192,7 @@ def test_kinds_of_units() -> None:
 
 def test_zero_and_minus_zero_are_one_key() -> None:
     key = Named("key", REAL)
-    table = table_of(Column(name="who", kind=WHOLE), Column(name="key", kind=REAL))
+    table = table_of(TableColumn(name="who", kind=WHOLE), TableColumn(name="key", kind=REAL))
     rows: Rows = [(0, 0.0), (0, -0.0), (None, 0.0), (1, math.inf), (1, math.nan)]
     op = aggregate(0.0, 1.0, None, most=1, tallies=(units_tally(), rows_tally(9)), table=table, key=key)
     found = answered(op, {"t": table}, {"t": contents(rows, (WHOLE, REAL), "who, key")})
@@ -210,7 +214,7 @@ def test_zero_and_minus_zero_are_one_key() -> None:
     ],
 )
 def test_keys_of_every_type(kind: Kind, values: tuple[Any, ...]) -> None:
-    table = table_of(Column(name="who", kind=TEXT), Column(name="key", kind=kind))
+    table = table_of(TableColumn(name="who", kind=TEXT), TableColumn(name="key", kind=kind))
     within = [value for value in values if value is None or kind != integer(0, 9) or value < 10]
     rows: Rows = [(f"u{index}", value) for index, value in enumerate(within) for _ in range(index + 1)]
     op = aggregate(*values, most=1, tallies=(rows_tally(9),), key=Named("key", kind), table=table)
@@ -253,7 +257,9 @@ def test_sums_beyond_64_bits() -> None:
 
 
 def test_filters_projections_and_joins() -> None:
-    public = table_of(Column(name="id", kind=integer(*INT128)), Column(name="label", kind=TEXT), unit=None, name="p")
+    public = table_of(
+        TableColumn(name="id", kind=integer(*INT128)), TableColumn(name="label", kind=TEXT), unit=None, name="p"
+    )
     label, key = Named("p.label", TEXT), Named("doubled", integer(-(1 << 64), 1 << 64))
     below = Project(
         input=Filter(input=scan(TABLE, "key", "value"), condition=call("gt", VALUE, literal(0))),
@@ -277,7 +283,7 @@ def test_filters_projections_and_joins() -> None:
         assert [one[0] for one in answered(op, tables, data)] == wanted
         twisted = JoinPublic(input=right, public=below, kind=kind, keys=((keys[0][1], key),), most=2)
         with pytest.raises(ParameterError):
-            relations.Lowering(tables, {one: name("x") for one in tables}).relation(twisted)
+            relations.Lowering(tables, {one: relation("x") for one in tables}).relation(twisted)
 
 
 def test_a_scan_makes_columns_safe() -> None:
@@ -291,13 +297,15 @@ def test_a_scan_makes_columns_safe() -> None:
         (TEXT, "SELECT unnest([1, 2]) AS v", ["1", "2"]),
     ]  # fmt: skip
     for kind, source, wanted in cases:
-        text = scan_value(name("v"), kind)
+        text = scan_value(quote_name("v"), kind)
         assert [row[0] for row in SHARED.execute(f"SELECT {text} FROM ({source})").fetchall()] == wanted
 
 
 def test_names_of_a_table_are_quoted_and_ours_are_ours() -> None:
     odd = 'va"lue" FROM x; --'
-    table = table_of(Column(name="who", kind=TEXT), Column(name=odd, kind=WHOLE), Column(name="unit", kind=WHOLE))
+    table = table_of(
+        TableColumn(name="who", kind=TEXT), TableColumn(name=odd, kind=WHOLE), TableColumn(name="unit", kind=WHOLE)
+    )
     op = Aggregate(
         input=scan(table, odd, "unit"),
         groups=(group(Named("unit", WHOLE), 1, 2),),
@@ -311,31 +319,33 @@ def test_names_of_a_table_are_quoted_and_ours_are_ours() -> None:
 
 def test_undeclared_columns_are_not_read() -> None:
     with pytest.raises(PolicyError):
-        relations.Lowering({"t": TABLE}, {"t": name("x")}).relation(
+        relations.Lowering({"t": TABLE}, {"t": relation("x")}).relation(
             Scan(table="t", columns=(ScanColumn("t.other", WHOLE, "other"),), unit="who")
         )
 
 
 def test_values_and_fanout_of_public_relations() -> None:
-    public = table_of(Column(name="id", kind=WHOLE), Column(name="label", kind=TEXT), unit=None, name="p")
+    public = table_of(TableColumn(name="id", kind=WHOLE), TableColumn(name="label", kind=TEXT), unit=None, name="p")
     listed, label = scan(public, "id", "label"), Named("label", TEXT)
     SHARED.execute(
         "CREATE OR REPLACE TABLE p AS "
         + contents([(1, "b"), (1, "a"), (2, "a"), (None, None), (None, None), (None, "a")], (WHOLE, TEXT), "id, label")
     )
-    clauses = {"p": name("p")}
+    clauses = {"p": relation("p")}
     for keys, most in (
         ([Named("id", WHOLE)], "2"),
         ([label], "3"),
         ([Named("id", WHOLE), label], "1"),
         ([call("eq", label, literal("q"))], "4"),
     ):
-        assert SHARED.execute(relations.fanout(listed, keys, {"p": public}, clauses).sql).fetchall() == [(most,)]
+        assert SHARED.execute(printed(relations.fanout(listed, keys, {"p": public}, clauses)).sql).fetchall() == [
+            (most,)
+        ]
     for limit, wanted in ((5, ["a", "b"]), (0, ["a"])):
-        text = relations.values(listed, label, {"p": public}, clauses, most=limit).sql
+        text = printed(relations.values(listed, label, {"p": public}, clauses, most=limit)).sql
         assert [row[0] for row in SHARED.execute(text).fetchall()] == wanted
     empty = Filter(input=listed, condition=literal(False))
-    assert SHARED.execute(relations.fanout(empty, [label], {"p": public}, clauses).sql).fetchall() == [("0",)]
+    assert SHARED.execute(printed(relations.fanout(empty, [label], {"p": public}, clauses)).sql).fetchall() == [("0",)]
 
 
 def test_a_grid_that_is_not_one() -> None:

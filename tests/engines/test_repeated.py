@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines import duckdb as engine_module
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb import engine as engine_module
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.policy.kinds import INT64, Kind, Type, integer, of
-from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.tables import Table, TableColumn, TableSource
 
 LOW, HIGH = INT64
 CASES: dict[str, tuple[Kind, Sequence[Any], str]] = {
@@ -45,7 +45,7 @@ def read(value: Any, kind: Kind) -> Any:
 @pytest.mark.parametrize("case", CASES)
 def test_as_counted_in_python(engine: DuckDB, tmp_path: Path, case: str) -> None:
     kind, values, type_ = CASES[case]
-    assert engine.repeated(*stored(tmp_path, kind, values, type_)) == more_than_once(values, kind)
+    assert engine.count_repeated(*stored(tmp_path, kind, values, type_)) == more_than_once(values, kind)
 
 
 @pytest.mark.parametrize("apart", [8, 9, 10])
@@ -55,18 +55,20 @@ def test_at_the_widest_range_that_has_bits(
     """From 100 to 109, which is 9 apart: on both sides of the limit the same."""
     monkeypatch.setattr(engine_module, "_MOST_APART", apart)
     for values in ([100, 109, 104], [100, 109, 109]):
-        found = engine.repeated(*stored(tmp_path, of(Type.INTEGER), values, "BIGINT"))
+        found = engine.count_repeated(*stored(tmp_path, of(Type.INTEGER), values, "BIGINT"))
         assert found == more_than_once(values, of(Type.INTEGER))
 
 
-def stored(folder: Path, kind: Kind, values: Sequence[Any], type_: str) -> tuple[Table, Column]:
+def stored(folder: Path, kind: Kind, values: Sequence[Any], type_: str) -> tuple[Table, TableColumn]:
     """A file of them, and what is declared of it."""
     path = folder / "t.parquet"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t AS SELECT CAST(unnest(?::VARCHAR[]) AS {type_}) AS v", [list(values)])
         connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
-    column = Column(name="v", kind=kind)
-    return Table(name="t", source=Source(format="parquet", paths=(str(path),)), columns=(column,), unit="v"), column
+    column = TableColumn(name="v", kind=kind)
+    return Table(
+        name="t", source=TableSource(format="parquet", paths=(str(path),)), columns=(column,), unit="v"
+    ), column
 
 
 def more_than_once(values: Sequence[Any], kind: Kind) -> int:

@@ -10,12 +10,14 @@ import duckdb
 import pytest
 
 import hubbub as hb
-from hubbub.engines.duckdb import DuckDB
-from hubbub.engines.pool import Standby
+from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.duckdb.pool import Standby
 from hubbub.engines.run import Run
 from hubbub.errors import BudgetExceeded, EngineError, LedgerError
+from hubbub.gate.sealed import open_sealed
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits
+from hubbub.query.requests import Tallies
 
 COUNT = "SELECT ward, count(*) AS n FROM stays GROUP BY ward"
 
@@ -36,8 +38,7 @@ def db(tmp_path: Path) -> Iterator[hb.Database]:
         unit="person",
         budget=hb.Budget(epsilon=Fraction(10)),
         keys={"ward": ["w0", "w1"]},
-        max_rows=1,
-        max_groups=1,
+        limits=hb.Limits(max_rows=1, max_groups=1),
         ledger=ledger,
     ) as made:
         yield made
@@ -51,8 +52,9 @@ def waiting(db: hb.Database) -> Standby:
     return standby
 
 
-def run_of(db: hb.Database, text: str = COUNT) -> Run:
-    return db.counting(db.plan(text, epsilon=1))
+def run_of(db: hb.Database, text: str = COUNT) -> Run[Any]:
+    request = Tallies(aggregate=db.plan(text, epsilon=1).aggregate)
+    return db._engine.prepare(request, tables=db.policy.tables)
 
 
 def test_what_is_begun_has_read_nothing(db: hb.Database, tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_what_is_begun_has_read_nothing(db: hb.Database, tmp_path: Path) -> None
     assert standby not in db._engine._pool._waiting
     written(tmp_path / "other.parquet", 100)
     os.replace(tmp_path / "other.parquet", tmp_path / "stays.parquet")
-    assert run().tallies == [(50,), (50,)]
+    assert open_sealed(run()).tallies == [(50,), (50,)]
 
 
 def test_a_file_that_is_not_there_is_missed_when_it_is_read_and_not_before(db: hb.Database, tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_a_file_that_is_not_there_is_missed_when_it_is_read_and_not_before(db: h
     (tmp_path / "stays.parquet").rename(tmp_path / "away")
     run.begin()
     (tmp_path / "away").rename(tmp_path / "stays.parquet")
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
     run.begin()
     (tmp_path / "stays.parquet").unlink()
     with pytest.raises(EngineError):
@@ -82,7 +84,7 @@ def test_it_waits_for_the_word(db: hb.Database) -> None:
     standby.channel.settimeout(0.3)
     with pytest.raises(TimeoutError):
         standby.channel.recv(1)
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
 
 
 def test_what_was_begun_and_is_not_wanted_ends(db: hb.Database) -> None:
@@ -92,7 +94,7 @@ def test_what_was_begun_and_is_not_wanted_ends(db: hb.Database) -> None:
     run.end()
     assert not os.path.exists(f"/proc/{process}")
     run.end()
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
 
 
 def test_nothing_is_begun_twice(db: hb.Database) -> None:
@@ -104,7 +106,7 @@ def test_nothing_is_begun_twice(db: hb.Database) -> None:
     run.begin()
     assert first is not None
     assert run._begun is first
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
 
 
 def test_without_a_process_that_is_ready_it_is_read_as_ever(db: hb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +114,7 @@ def test_without_a_process_that_is_ready_it_is_read_as_ever(db: hb.Database, mon
     monkeypatch.setattr(Standby, "waits", lambda standby: False)
     run.begin()
     assert run._begun is None
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
 
 
 def test_a_begun_process_that_dies_is_one_failure_of_the_engine(db: hb.Database) -> None:
@@ -122,7 +124,7 @@ def test_a_begun_process_that_dies_is_one_failure_of_the_engine(db: hb.Database)
     os.kill(standby.process, 9)
     with pytest.raises(EngineError):
         run()
-    assert run().tallies == [(20,), (20,)]
+    assert open_sealed(run()).tallies == [(20,), (20,)]
 
 
 def test_a_statement_that_cannot_be_parsed_is_told_after_the_word(tmp_path: Path) -> None:
@@ -132,6 +134,7 @@ def test_a_statement_that_cannot_be_parsed_is_told_after_the_word(tmp_path: Path
         "secrets": [],
         "keys": [],
         "paths": [],
+        "files": [],
         "databases": {},
         "stored": [],
     }

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.engines import sandbox as sandboxes
-from hubbub.engines.program import Program
-from hubbub.engines.sandbox import Sandbox, Schedule
-from hubbub.engines.wire import Output, Rows
 from hubbub.errors import ParameterError, ProgramError
+from hubbub.programs import sandbox as sandboxes
+from hubbub.programs.program import Program
+from hubbub.programs.sandbox import Sandbox, Schedule
+from hubbub.programs.wire import Output, Rows
 from tests.engines import programs
 
 ROWS = {"x": ("real", [1.0, 2.0, 6.0])}

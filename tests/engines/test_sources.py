@@ -10,17 +10,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines.duckdb import DuckDB
-from hubbub.engines.sources import Sources
+from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.sources.origins import Sources
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
 from hubbub.policy.build import single_table
 from hubbub.policy.kinds import INT64, Type, integer, of
 from hubbub.policy.sources import source_of
-from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.tables import Table, TableColumn, TableSource
 from hubbub.policy.types import INTEGERS, OTHERS
 from hubbub.query.expression import Column as Named
 from hubbub.query.ops import Aggregate, Scan, ScanColumn
-from tests.engines.evaluating import group, rows_tally, scan, total, units_tally
+from tests.engines.evaluating import group, rows_tally, scan, tallied, total, units_tally
 
 WHOLE, TEXT = integer(*INT64), of(Type.TEXT)
 ROWS = [("a", 1, 5), ("a", 2, 7), ("b", 1, 100), ("b", 3, 1), ("", 1, None), (None, 1, 1)]
@@ -28,8 +28,12 @@ WANTED = [(3, 3, 15), (1, 1, 7)]
 """Rows, units and values up to 10, for the keys 1 and 2."""
 
 
-def table(source: Source) -> Table:
-    columns = (Column(name="who", kind=TEXT), Column(name="key", kind=WHOLE), Column(name='it\'s "x"', kind=WHOLE))
+def table(source: TableSource) -> Table:
+    columns = (
+        TableColumn(name="who", kind=TEXT),
+        TableColumn(name="key", kind=WHOLE),
+        TableColumn(name='it\'s "x"', kind=WHOLE),
+    )
     return Table(name="t", source=source, columns=columns, unit="who")
 
 
@@ -43,9 +47,9 @@ def question(declared: Table) -> Aggregate:
     )
 
 
-def asked(engine: DuckDB, source: Source) -> list[tuple[int, ...]]:
+def asked(engine: DuckDB, source: TableSource) -> list[tuple[int, ...]]:
     declared = table(source)
-    return engine.prepare(question(declared), tables={"t": declared})().tallies
+    return tallied(engine, question(declared), {"t": declared})
 
 
 def written(path: Path, sql: str) -> None:
@@ -59,7 +63,7 @@ def test_parquet_files(engine: DuckDB, tmp_path: Path) -> None:
     one, two = tmp_path / "it's 1.parquet", tmp_path / "2.parquet"
     written(one, "COPY (SELECT * FROM t WHERE key = 1) TO '{path}' (FORMAT parquet)")
     written(two, "COPY (SELECT * FROM t WHERE key <> 1) TO '{path}' (FORMAT parquet)")
-    source = Source(format="parquet", paths=(str(one), str(two)))
+    source = TableSource(format="parquet", paths=(str(one), str(two)))
     assert asked(engine, source) == WANTED
     assert engine.describe(source) == (("who", "VARCHAR"), ("key", "BIGINT"), ('it\'s "x"', "BIGINT"))
 
@@ -70,7 +74,7 @@ def test_csv_is_read_as_text(engine: DuckDB, tmp_path: Path) -> None:
     plain.write_text(text, newline="")
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (plain, packed):
-        source = Source(format="csv", paths=(str(path),))
+        source = TableSource(format="csv", paths=(str(path),))
         assert engine.describe(source) == (("who", "VARCHAR"), ("key", "VARCHAR"), ('it\'s "x"', "VARCHAR"))
         assert asked(engine, source) == WANTED
 
@@ -80,14 +84,14 @@ def test_a_csv_file_names_its_columns(engine: DuckDB, tmp_path: Path) -> None:
         path = tmp_path / f"{number}.csv"
         path.write_text(text)
         with pytest.raises(PolicyError, match="first line"):
-            engine.describe(Source(format="csv", paths=(str(path),)))
+            engine.describe(TableSource(format="csv", paths=(str(path),)))
 
 
 def test_json_lines(engine: DuckDB, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     names = ("who", "key", 'it\'s "x"')
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in ROWS))
-    assert asked(engine, Source(format="json", paths=(str(path),))) == WANTED
+    assert asked(engine, TableSource(format="json", paths=(str(path),))) == WANTED
 
 
 def test_a_table_of_a_database(engine: DuckDB, tmp_path: Path) -> None:
@@ -95,7 +99,7 @@ def test_a_table_of_a_database(engine: DuckDB, tmp_path: Path) -> None:
     with duckdb.connect(str(path)) as connection:
         connection.execute('CREATE TABLE "a ""b"(who VARCHAR, key BIGINT, "it\'s ""x""" BIGINT)')
         connection.executemany('INSERT INTO "a ""b" VALUES (?, ?, ?)', ROWS)
-    source = Source(format="duckdb", paths=(str(path),), table='a "b')
+    source = TableSource(format="duckdb", paths=(str(path),), table='a "b')
     assert asked(engine, source) == WANTED
     assert [name for name, _ in engine.describe(source)] == ["who", "key", 'it\'s "x"']
 
@@ -108,26 +112,26 @@ def relation() -> Any:
 def test_frames_are_written_once_for_their_owner_alone(tmp_path: Path) -> None:
     frame = relation()
     sources = Sources(str(tmp_path))
-    first = sources.origin(Source(format="frame", frame=frame))
-    assert first.paths == sources.origin(Source(format="frame", frame=frame)).paths
+    first = sources.origin(TableSource(format="frame", frame=frame))
+    assert first.paths == sources.origin(TableSource(format="frame", frame=frame)).paths
     (path,) = first.paths
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
     with duckdb.connect() as connection:
         assert connection.execute(f"SELECT sum(\"user\"), sum(key) FROM '{path}'").fetchone() == (4, 16)
-    other = sources.origin(Source(format="frame", frame=relation()))
+    other = sources.origin(TableSource(format="frame", frame=relation()))
     assert other.paths != first.paths
 
 
 def test_frames_through_the_engine(engine: DuckDB) -> None:
-    columns = (Column(name="user", kind=WHOLE), Column(name="key", kind=WHOLE))
-    declared = Table(name="t", source=Source(format="frame", frame=relation()), columns=columns, unit="user")
+    columns = (TableColumn(name="user", kind=WHOLE), TableColumn(name="key", kind=WHOLE))
+    declared = Table(name="t", source=TableSource(format="frame", frame=relation()), columns=columns, unit="user")
     op = Aggregate(
         input=Scan(table="t", columns=(ScanColumn("t.key", WHOLE, "key"),), unit="user"),
         groups=(group(Named("t.key", WHOLE), 5, 6),),
         tallies=(units_tally(),),
         most_groups=2,
     )
-    assert engine.prepare(op, tables={"t": declared})().tallies == [(2,), (1,)]
+    assert tallied(engine, op, {"t": declared}) == [(2,), (1,)]
     assert engine.describe(declared.source) == (("user", "INTEGER"), ("key", "INTEGER"))
 
 
@@ -135,7 +139,7 @@ def test_frames_through_the_engine(engine: DuckDB) -> None:
 def test_what_is_no_frame(engine: DuckDB, told: list[str], frame: Any) -> None:
     before = len(told)
     with pytest.raises(ParameterError, match=r"a table of pandas, polars or pyarrow .*pandas\.DataFrame") as refused:
-        engine.describe(Source(format="frame", frame=frame))
+        engine.describe(TableSource(format="frame", frame=frame))
     assert "12345" not in str(refused.value)
     assert len(told) == before
 
@@ -143,20 +147,20 @@ def test_what_is_no_frame(engine: DuckDB, told: list[str], frame: Any) -> None:
 def test_a_frame_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     frame = duckdb.sql("SELECT error('12345')")
     with pytest.raises(duckdb.Error):
-        Sources(str(tmp_path)).origin(Source(format="frame", frame=frame))
+        Sources(str(tmp_path)).origin(TableSource(format="frame", frame=frame))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_package_that_frames_need_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("hubbub.engines.arrow", "hubbub.engines.frames"):
+    for name in ("hubbub.engines.sources.arrow", "hubbub.engines.sources.frames"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.delattr("hubbub.engines.arrow", raising=False)
-    monkeypatch.delattr("hubbub.engines.frames", raising=False)
+    monkeypatch.delattr("hubbub.engines.sources.arrow", raising=False)
+    monkeypatch.delattr("hubbub.engines.sources.frames", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.arrow").touch()
     for source in (
-        Source(format="frame", frame=Path()),
-        Source(format="arrow", paths=(str(tmp_path / "a.arrow"),)),
+        TableSource(format="frame", frame=Path()),
+        TableSource(format="arrow", paths=(str(tmp_path / "a.arrow"),)),
     ):
         with pytest.raises(MissingExtra, match=r"pip install \"hubbub\[arrow\]\""):
             Sources(str(tmp_path)).origin(source)
@@ -179,7 +183,7 @@ def test_no_type_that_can_be_used_is_missing_throughout(engine: DuckDB) -> None:
     listed = ", ".join(
         f"CAST('{value}' AS {name}) AS \"{place}\"" for place, (name, value) in enumerate(usable.items())
     )
-    source = Source(format="frame", frame=duckdb.sql(f"SELECT {listed}"))
+    source = TableSource(format="frame", frame=duckdb.sql(f"SELECT {listed}"))
     public = single_table(name="t", source=source, schema=engine.describe(source), unit=None)
     assert len(public.columns) == len(usable) == len(INTEGERS) + len(OTHERS) + 2
     for column in public.columns:
@@ -191,8 +195,8 @@ def test_no_type_that_can_be_used_is_missing_throughout(engine: DuckDB) -> None:
 def test_public_facts(engine: DuckDB, tmp_path: Path) -> None:
     path = tmp_path / "p.parquet"
     written(path, "COPY t TO '{path}' (FORMAT parquet)")
-    columns = (Column(name="who", kind=TEXT), Column(name="key", kind=WHOLE))
-    public = Table(name="p", source=Source(format="parquet", paths=(str(path),)), columns=columns, unit=None)
+    columns = (TableColumn(name="who", kind=TEXT), TableColumn(name="key", kind=WHOLE))
+    public = Table(name="p", source=TableSource(format="parquet", paths=(str(path),)), columns=columns, unit=None)
     listed = scan(public, "who", "key")
     who, key = Named("who", TEXT), Named("key", WHOLE)
     assert engine.fanout(listed, [key], tables={"p": public}).most == 4

@@ -5,13 +5,14 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.engines.steps import bounded, steps
-from hubbub.engines.words import name
+from hubbub.engines.lower.grid_steps import bound_total, steps
+from hubbub.engines.nodes.words import name
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, integer
 from hubbub.query.expression import Column
 from hubbub.query.ops import Measure, Tally
 from tests.engines.evaluating import REAL, SHARED, WHOLE, table_sql
+from tests.engines.raw import sql
 
 F = Fraction
 
@@ -21,7 +22,7 @@ def tally(clamp: tuple[Fraction, Fraction] | None, origin: Fraction, grid: Fract
 
 
 def stepped(op: Tally, kind: Kind, values: Sequence[int | float | None]) -> list[int | None]:
-    text = steps(op, name("c0"), kind)
+    text = sql(steps(op, name("c0"), kind))
     rows = table_sql([kind], [(value,) for value in values])
     SHARED.execute(f"CREATE OR REPLACE TABLE t AS SELECT row_number() OVER () AS n, * FROM {rows}")
     found = SHARED.execute(f"SELECT {text} AS v, typeof(v) FROM t ORDER BY n").fetchall()
@@ -94,11 +95,11 @@ def test_reals_need_bounds_that_fit() -> None:
 
 
 def test_what_a_unit_adds_is_bounded_and_never_missing() -> None:
-    text = bounded(name("c0"), (-5, 7))
+    text = sql(bound_total(name("c0"), (-5, 7)))
     wide = integer(*INT128)
     values = table_sql([wide], [(value,) for value in (None, -6, -5, 0, 7, 8, *INT128)])
     rows = SHARED.execute(f"SELECT c0, {text} AS v, typeof(v) FROM {values}").fetchall()
     assert {row[0]: row[1] for row in rows} == {None: 0, -6: -5, -5: -5, 0: 0, 7: 7, 8: 7, INT128[0]: -5, INT128[1]: 7}
     assert {row[2] for row in rows} == {"BIGINT"}
     with pytest.raises(CapacityError):
-        bounded(name("c0"), (0, 1 << 63))
+        bound_total(name("c0"), (0, 1 << 63))

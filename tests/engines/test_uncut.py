@@ -9,14 +9,15 @@ import duckdb
 import numpy as np
 import pytest
 
-from hubbub.engines import uncut
-from hubbub.engines.aggregate import aggregate
-from hubbub.engines.words import Sql
+from hubbub.engines.lower import uncut
+from hubbub.engines.lower.aggregate import aggregate
+from hubbub.engines.nodes.words import relation
 from hubbub.policy.kinds import Type, of
-from hubbub.policy.tables import Column as Declared
+from hubbub.policy.tables import TableColumn as Declared
 from hubbub.query.expression import Column
 from hubbub.query.ops import Aggregate, Group, Measure, Scan, ScanColumn, Tally, Together
 from tests.engines.evaluating import table_of
+from tests.engines.raw import printed
 
 WHOLE = of(Type.INTEGER)
 TABLE = table_of(Declared(name="who", kind=WHOLE), Declared(name="x", kind=WHOLE), Declared(name="y", kind=WHOLE))
@@ -50,7 +51,7 @@ def numbers(connection: Any, op: Aggregate, *, ranked: bool = False, one_more: b
     """Of every cell that is told; ``ranked``: as if every unit were beyond the limits."""
     least = uncut.least_limit(op)
     with mock.patch.object(uncut, "least_limit", return_value=0 if ranked else least + one_more):
-        made = aggregate(op, {"t": TABLE}, {"t": Sql("rows")}, wide=True)
+        made = printed(aggregate(op, {"t": TABLE}, {"t": relation("rows")}, wide=True))
     assert ("SEMI JOIN" in made.sql) is not ranked
     return {code: int(many) for code, many in connection.execute(made.sql, [7, 11][: made.secrets]).fetchall()}
 
@@ -117,7 +118,9 @@ def test_only_rows_alone_are_counted_so() -> None:
 
 def test_a_question_is_ranked_as_ever_and_nothing_is_where_there_is_nothing_to_bound() -> None:
     """A small question would take longer to plan."""
-    tables, origins = {"t": TABLE}, {"t": Sql("rows")}
-    assert "SEMI JOIN" not in aggregate(counting(rows=3, groups=4), tables, origins).sql
-    assert "SEMI JOIN" not in aggregate(counting(rows=3, groups=9), tables, origins, wide=True).sql
-    assert "SEMI JOIN" not in aggregate(counting(rows=1, groups=1, single=True), tables, origins, wide=True).sql
+    tables, origins = {"t": TABLE}, {"t": relation("rows")}
+    assert "SEMI JOIN" not in printed(aggregate(counting(rows=3, groups=4), tables, origins)).sql
+    assert "SEMI JOIN" not in printed(aggregate(counting(rows=3, groups=9), tables, origins, wide=True)).sql
+    assert (
+        "SEMI JOIN" not in printed(aggregate(counting(rows=1, groups=1, single=True), tables, origins, wide=True)).sql
+    )

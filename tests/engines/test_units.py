@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hubbub.audit.subjects.in_process.inside import counted
+from hubbub.engines.duckdb.owner_check import Check, check
+from hubbub.engines.duckdb.scan import scan_identity, scan_value
 from hubbub.errors import HubbubError, PolicyError
-from hubbub.opening import open as opened
 from hubbub.policy.beside import private
-from hubbub.policy.check import Fact, check
 from hubbub.policy.kinds import INT128, Kind, Type, integer, of
 from hubbub.policy.paths import through
-from hubbub.policy.scanned import scan_identity, scan_value
-from hubbub.policy.tables import Column, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
-from hubbub.testing.inside import counted
+from hubbub.session.opening import open as opened
 
 SHARED = duckdb.connect()
 KINDS = {
@@ -102,9 +102,14 @@ def test_one_person_who_leaves_moves_nobody_else(stays: Path, tmp_path: Path) ->
         path.parent.mkdir()
         path.write_text("\n".join(line for line in stays.read_text().splitlines() if line != left_out) + "\n")
         with opened(
-            path, unit="who", types={"who": "integer", "ward": "text"}, budget=Budget(epsilon=Fraction(10)),
-            max_groups=1, max_rows=1, keys={"ward": ["north", "south"]}, ledger=tmp_path / f"ledger{place}",
-        ) as db:  # fmt: skip
+            path,
+            unit="who",
+            columns={"who": "integer", "ward": "text"},
+            limits=Limits(max_groups=1, max_rows=1),
+            budget=Budget(epsilon=Fraction(10)),
+            keys={"ward": ["north", "south"]},
+            ledger=tmp_path / f"ledger{place}",
+        ) as db:
             found.append(counted(db, db.plan(question, epsilon=1))[0].tallies)
     assert found == [[(20,), (0,)], [(20,), (0,)]]
 
@@ -112,8 +117,8 @@ def test_one_person_who_leaves_moves_nobody_else(stays: Path, tmp_path: Path) ->
 def test_the_check_says_how_many_ids_are_spelt_otherwise() -> None:
     table = Table(
         name="t",
-        source=Source(format="csv", paths=("/nowhere.csv",)),
-        columns=(Column(name="who", kind=of(Type.INTEGER)),),
+        source=TableSource(format="csv", paths=("/nowhere.csv",)),
+        columns=(TableColumn(name="who", kind=of(Type.INTEGER)),),
         unit="who",
     )
     policy = Policy(account="a", budget=Budget(epsilon=Fraction(1)), tables={"t": table})
@@ -121,7 +126,7 @@ def test_the_check_says_how_many_ids_are_spelt_otherwise() -> None:
     connection.execute("CREATE TABLE t AS SELECT unnest(['7', '07', '7.0', 'x', NULL]) AS who")
     report = check(policy, lambda sql: connection.execute(sql).fetchall())
     found = {finding.fact: (finding.against, finding.out_of) for finding in report.findings}
-    assert found == {Fact.READABLE: (1, 5), Fact.SPELLING: (2, 5), Fact.UNIT: (4, 5)}
+    assert found == {Check.READABLE: (1, 5), Check.SPELLING: (2, 5), Check.UNIT: (4, 5)}
     assert report.holds
 
 
@@ -131,14 +136,22 @@ def test_keys_on_a_path_are_read_as_ids(tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("stay\n7\n07\n8\n8.0\n")
     types = {"id": "integer", "who": "text"}
     with opened(
-        tmp_path / "stays.csv", unit="who", types=types, unique=["id"], budget=Budget(epsilon=Fraction(10)),
-        max_groups=1, max_rows=5, ledger=tmp_path / "ledger",
+        tmp_path / "stays.csv",
+        unit="who",
+        columns=types,
+        unique=["id"],
+        budget=Budget(epsilon=Fraction(10)),
+        max_groups=1,
+        max_rows=5,
+        ledger=tmp_path / "ledger",
         tables={
             "notes": private(
-                tmp_path / "notes.csv", unit=through("stay", to="stays", key="id"), types={"stay": "integer"}
+                tmp_path / "notes.csv",
+                unit=through("stay", to="stays", key="id"),
+                columns={"stay": "integer"},
             )
         },
-    ) as db:  # fmt: skip
+    ) as db:
         assert counted(db, db.plan("SELECT count(*) FROM notes", epsilon=1))[0].tallies == [(2,)]
 
 
@@ -148,9 +161,13 @@ def test_units_of_two_types_are_not_compared(tmp_path: Path) -> None:
         with duckdb.connect() as made:
             made.execute(f"COPY (SELECT {value} AS who, 1 AS n) TO '{tmp_path / name}.parquet'")
     with opened(
-        tmp_path / "a.parquet", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
-        tables={"b": private(tmp_path / "b.parquet", unit="who")}, ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+        tmp_path / "a.parquet",
+        unit="who",
+        budget=Budget(epsilon=Fraction(10)),
+        limits=Limits(max_groups=1, max_rows=1),
+        tables={"b": private(tmp_path / "b.parquet", unit="who")},
+        ledger=tmp_path / "ledger",
+    ) as db:
         for question in (
             "SELECT count(*) FROM a JOIN b ON a.who = b.who",
             "SELECT count(*) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.who = a.who)",
@@ -168,7 +185,7 @@ def test_reals_and_moments_name_nobody(tmp_path: Path, value: str) -> None:
     for types in ({}, {"who": "text"}):
         with pytest.raises(PolicyError, match="cannot"):
             opened(
-                tmp_path / "a.parquet", unit="who", types=types, budget=Budget(epsilon=Fraction(1)),
+                tmp_path / "a.parquet", unit="who", columns=types, budget=Budget(epsilon=Fraction(1)),
                 ledger=tmp_path / "ledger",
             )  # fmt: skip
 
@@ -186,9 +203,12 @@ def test_text_that_is_not_utf8_fails_no_question_and_merges_nobody(tmp_path: Pat
     made = pytest.importorskip("pyarrow").table({"who": bytes_as_text(ids), "word": bytes_as_text([b"x\xff"] * 5)})
     pytest.importorskip("pyarrow.parquet").write_table(made, tmp_path / "a.parquet", use_dictionary=dictionary)
     with opened(
-        tmp_path / "a.parquet", unit="who", budget=Budget(epsilon=Fraction(10)), max_groups=1, max_rows=1,
+        tmp_path / "a.parquet",
+        unit="who",
+        budget=Budget(epsilon=Fraction(10)),
+        limits=Limits(max_groups=1, max_rows=1),
         ledger=tmp_path / "ledger",
-    ) as db:  # fmt: skip
+    ) as db:
         (found,) = counted(db, db.plan("SELECT count(*), count(word) FROM a WHERE length(word) = 2", epsilon=1))
     assert found.tallies == [(1, 1)]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.engines.wire import MOST_ANSWER, Rows, decode, decode_problem, encode
+from hubbub.programs.wire import MOST_ANSWER, Rows, decode, decode_problem, encode
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.builds(object),

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from examples.lab.side_by_side import BOUND, Line, Sizes, lines, markdown
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.success_rate import against_guessing, most_allowed
-from hubbub.cli.learned import counts
+from hubbub.cli.lab.more_targets import counts
 
 SMALL = Sizes(
     people=300, subsets=900, traced=100, attributes=2000, examples=100, answers=100, runs=30, suspects=40, guesses=100,
@@ -25,7 +25,7 @@ def found() -> dict[str, Line]:
     return {one.attack: one for one in lines(SMALL)}
 
 
-def beyond(found: Finding) -> bool:
+def beyond(found: AttackFinding) -> bool:
     """Whether more is found out than ε = 1 lets be found on average: by luck alone once in a million."""
     if found.rate is None:
         return found.works

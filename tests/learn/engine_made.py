@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.base import clone
 
 import hubbub as hb
-from hubbub.learn.lesson import Lesson, Wish, read
+from hubbub.audit.subjects.in_process.inside import open_read
+from hubbub.gate.sealed import Sealed
+from hubbub.learn.lesson import LearnWish, Lesson, read
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits
-from hubbub.testing.replay import Measurement, RecordingMeter, replayed
+from hubbub.testing.replay import RecordingMeter, ReplayedMeasurement, replayed
 
 Array = np.ndarray[Any, Any]
 ODD = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, 5e-324, 100.0, -20.0, None)
@@ -92,37 +94,39 @@ def opened(
 ) -> hb.Database:
     types = {"who": "integer", **dict.fromkeys(("a", "b", "c", "y"), "real"), "label": "text"}
     db = hb.open(
-        stored(data, place / "rows.csv"), unit="who", name="rows", budget=budget, types=types, bounds=bounds,
+        stored(data, place / "rows.csv"), unit="who", name="rows", budget=budget, columns=types, bounds=bounds,
         ledger=place / "ledger", limits=more.pop("limits", QUIET), **more,
     )  # fmt: skip
     if single:  # what the owner's check would have seen
         tables = {"rows": replace(db.policy.tables["rows"], unique=True)}
-        db.policy = replace(db.policy, tables=tables, enforced=frozenset({"rows"}), seen={"rows": NO_FILES})
+        db._session.policy = replace(db.policy, tables=tables, enforced=frozenset({"rows"}), seen={"rows": NO_FILES})
     return db
 
 
 def lesson_of(db: hb.Database, estimator: Any, *, columns: Any, target: str | None = None, rows: int | None) -> Lesson:
-    wish = Wish(
+    wish = LearnWish(
         frame=db.table("rows"), estimator=estimator, columns=columns, target=target, epsilon=None,
         delta=estimator.delta, rows=rows,
     )  # fmt: skip
     return read(wish, db.policy, db)
 
 
-def in_engine(db: hb.Database, lesson: Lesson, *, seed: int = 0) -> tuple[list[Measurement], Any]:
+def reader_of(db: hb.Database) -> Any:
+    """What reads for a fit, as a session does."""
+    return lambda request: Sealed(open_read(db, request))
+
+
+def in_engine(db: hb.Database, lesson: Lesson, *, seed: int = 0) -> tuple[list[ReplayedMeasurement], Any]:
     """What a fit through the engine measured, exactly, and what it learned, with replayed noise."""
-    room, meter = db._classroom(), RecordingMeter({"people": LOUD})
+    meter = RecordingMeter({"people": LOUD})
     with replayed(seed):
-        pupil = lesson.fitted(
-            meter, "people", lambda values, codes: room.totals(lesson.totals(values, codes))(),
-            lambda: int(room.prepare(lesson.rows)().tallies[0][0]),
-        )  # fmt: skip
+        pupil = lesson.fit(meter, "people", reader_of(db))
     return meter.measurements, pupil
 
 
 def on_array(
     estimator: Any, data: Made, columns: Any, target: str | None, *, most: int | None, seed: int = 0
-) -> tuple[list[Measurement], Any]:
+) -> tuple[list[ReplayedMeasurement], Any]:
     """The same on arrays; ``most`` is None where every row is its owner's only one."""
     known = data.kept(data.owned)
     meter = RecordingMeter({"people": LOUD})

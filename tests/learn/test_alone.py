@@ -6,13 +6,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hubbub.learn.ball import Ball
-from hubbub.learn.blocks import row_products
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.pulls import Pulls, short
-from hubbub.learn.steps import BITS
+from hubbub.engines.arrays.engine import Arrays
+from hubbub.learn.linear.ball import Ball
+from hubbub.learn.linear.gradients import Pulls, short
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.row_steps import BITS
 from hubbub.learn.tuition import Tuition
-from hubbub.mechanisms.convex import Loss
+from hubbub.mechanisms.objective.convex import MarginLoss
+from hubbub.query.totals import columns
 
 ROWS = 3001
 
@@ -25,12 +27,13 @@ def pulls(features: np.ndarray, signs: np.ndarray) -> Pulls:
 def test_pulls_of_parts_add_up_exactly(columns: int) -> None:
     chance = np.random.default_rng(7)
     ball = Ball(low=np.full(11, -1.0), high=np.ones(11), norm=2.0, intercept=True)
-    features = ball.rows(chance.uniform(-1.2, 1.2, size=(ROWS, 11)))
+    x = chance.uniform(-1.2, 1.2, size=(ROWS, 11))
+    features = ball.rows(Features.of(x, Crowd(rows=ROWS)))
     signs = chance.choice([-1.0, 1.0], size=(ROWS, columns))
     theta = chance.normal(scale=3.0, size=(12, columns))
-    whole = pulls(features, signs).total(Loss.LOGISTIC.slope, theta)
+    whole = pulls(features, signs).total(MarginLoss.LOGISTIC.slope, theta)
     edges = [0, 1, 2, 5, 500, 501, 1777, ROWS]
-    parts = [pulls(features[a:b], signs[a:b]).total(Loss.LOGISTIC.slope, theta) for a, b in pairwise(edges)]
+    parts = [pulls(features[a:b], signs[a:b]).total(MarginLoss.LOGISTIC.slope, theta) for a, b in pairwise(edges)]
     assert (whole == sum(parts)).all()
 
 
@@ -49,8 +52,9 @@ def test_short_coefficients_are_near_and_their_sums_exact() -> None:
 def test_products_of_rows_alone_and_in_company() -> None:
     chance = np.random.default_rng(5)
     x, c = chance.normal(size=(ROWS, 17)), chance.normal(size=17)
-    together = row_products(x, c)
+    wanted = (columns(0, 17) * c.tolist()).added()
+    together = Arrays(x).rows(wanted)
     assert np.allclose(together, x @ c)
     for start in (0, 1, 3, 1000, ROWS - 1):
-        assert (together[start:] == row_products(x[start:], c)).all()
-        assert together[start] == row_products(x[start : start + 1], c)[0]
+        assert (together[start:] == Arrays(x[start:]).rows(wanted)).all()
+        assert together[start] == Arrays(x[start : start + 1]).rows(wanted)[0]

@@ -12,8 +12,9 @@ from sklearn.naive_bayes import GaussianNB as Plain
 
 from hubbub.errors import ParameterError
 from hubbub.learn import CategoricalNB, GaussianNB
-from hubbub.learn.calibration import CELLS, _cut, _slope, calibrated
-from hubbub.learn.crowd import Crowd
+from hubbub.learn.bayes.score_calibration import CELLS, _cut, _slope, calibrate
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
 from hubbub.learn.tuition import Tuition
 
 Array = np.ndarray[Any, Any]
@@ -148,9 +149,8 @@ def test_a_cut_is_where_most_are_right() -> None:
 def test_calibration_sees_rows_with_a_class_only() -> None:
     places = np.append(np.linspace(0, 1, 4_000), np.full(4_000, 0.9))
     codes = np.append((np.linspace(0, 1, 4_000) > 0.7).astype(int), np.full(4_000, -1))
-    found = calibrated(
-        places, codes, crowd=Crowd(rows=8_000), tuition=(paid := Tuition.at(epsilon=5.0)), share=paid.left
-    )
+    data = Features.of(places[:, None], Crowd(rows=8_000)).beside(codes.astype(np.float64))
+    found = calibrate(data.x[0], data, tuition=(paid := Tuition.at(epsilon=5.0)), share=paid.left)
     assert found.cut == pytest.approx(0.7, abs=0.05)
     assert found.slope > 10
     assert (found.log_odds(np.array([0.2, 0.9])) > 0).tolist() == [False, True]

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from hubbub import learn
+from hubbub.audit.subjects.in_process.poisoned import NOBODY, POISON, SAME, SECRET, Raising
 from hubbub.errors import ParameterError
-from hubbub.learn.cells import number_of, table
-from hubbub.learn.classes import codes_of, units_of
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.values import value_of
-from hubbub.testing.poisoned import NOBODY, POISON, SAME, SECRET, Raising
+from hubbub.learn.estimator import read_labels
+from hubbub.learn.statistics.cells import Array, number_of, table
+from hubbub.learn.statistics.classes import count_names, place_labels
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.labels import value_of
 from hubbub.testing.replay import replayed
 from tests.learn.test_nobody import ESTIMATORS, learned
 
@@ -104,16 +106,22 @@ def test_a_table_without_rows_is_one_to_learn_from(name: str) -> None:
     assert none == learned(name, np.full((2, 3), 0.5), [0, 1], [None, None])
 
 
+def labels(y: Any, *, rows: int) -> Array:
+    found = read_labels(y, Features.of(np.zeros((rows, 1)), Crowd(rows=rows)))
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("other", ["x", None, 1 << 70, 2.5, Raising(), [0], b"x"])
 @pytest.mark.parametrize("made", [list, lambda labels: objects([[one] for one in labels])[:, 0]])
 def test_one_label_does_not_change_how_others_are_read(other: Any, made: Any) -> None:
     """In an array of NumPy's own making a text turns all numbers beside it into texts: 1.0 is no longer the class 1."""
     y = [0.0, 1.0, 1, True, np.float32(0), "1", 0, other]
-    given = learn.estimator.labels(made(y), rows=len(y))
-    codes = codes_of(given, np.array([0, 1]))
+    given = labels(made(y), rows=len(y))
+    codes = place_labels(given, np.array([0, 1]))
     assert codes[:-1].tolist() == [0, 1, 1, 1, 0, 1, 0]
     assert codes[-1] == -1
-    counted = units_of(given[:-1], Crowd(rows=len(y) - 1))
+    counted = count_names(given[:-1], Crowd(rows=len(y) - 1))
     assert counted == {0: 3, 1: 3, "1": 1}
     assert {type(name) for name in counted} == {int, str}
 
@@ -132,7 +140,7 @@ def test_one_label_does_not_change_how_others_are_read(other: Any, made: Any) ->
     ],
 )
 def test_labels_are_classes_that_they_equal_or_are_called_like(y: Any, classes: Any, codes: list[int]) -> None:
-    assert codes_of(learn.estimator.labels(y, rows=len(y)), np.asarray(classes)).tolist() == codes
+    assert place_labels(labels(y, rows=len(y)), np.asarray(classes)).tolist() == codes
 
 
 def test_classes_that_are_bought_have_the_type_of_what_is_shown() -> None:

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from hubbub import learn
 from hubbub.errors import BudgetExceeded, ParameterError, UnknownAccount
+from hubbub.gate.meter import Meter
 from hubbub.learn import PCA, Claim, LogisticRegression, Perceptron, QuantileTransformer, Ridge, StandardScaler
-from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 
 ESTIMATORS = [

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.learn.crowd import Crowd
+from hubbub.gate.sealed import open_sealed
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
 
 VALUES = (-4, -1, 0, 3, 4)
 BOUND = 4
@@ -66,7 +68,11 @@ def test_rows_without_an_owner_count_nowhere() -> None:
 
 def test_a_crowd_of_nobody_adds_up_to_nothing() -> None:
     crowd = Crowd.of([None, None], rows=2)
-    assert (crowd.count, crowd.weights.tolist(), crowd.counted_rows().tolist()) == (0, [0, 0], [0])
+    assert (
+        crowd.count,
+        crowd.weights.tolist(),
+        open_sealed(Features.of(np.zeros((2, 1)), crowd).count()).tolist(),
+    ) == (0, [0, 0], [0])
 
 
 @pytest.mark.parametrize("owned", [1, 2, 3, 7, 1000])

@@ -13,6 +13,8 @@ import pytest
 pytest.importorskip("sklearn")
 
 import hubbub as hb
+from hubbub.audit.subjects.estimators import ACCOUNT, Coupled
+from hubbub.audit.subjects.in_process.fitted import Fitted, differences, unpaid, written
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
@@ -24,6 +26,7 @@ from hubbub.errors import (
     TypeMisfit,
     UnknownName,
 )
+from hubbub.gate.release import Release
 from hubbub.learn import (
     PCA,
     GaussianNB,
@@ -38,11 +41,8 @@ from hubbub.policy.tables import Limits
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.release import Release
-from hubbub.testing.fitted import Fitted, differences, unpaid, written
-from hubbub.testing.learned import ACCOUNT, Coupled
 from hubbub.testing.replay import replayed
-from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened
+from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened, reader_of
 from tests.learn.test_engine_totals import FITS
 
 PURE = hb.Budget(epsilon=Fraction(10))
@@ -64,7 +64,7 @@ class Reads:
 
     def __init__(self, db: hb.Database, monkeypatch: pytest.MonkeyPatch, *, fails_at: int | None = None) -> None:
         self.count, self.problem = 0, Exception("the process ended")
-        real = db._engine._ask
+        real = db._engine._find_rows
 
         def ask(*given: Any) -> Any:
             self.count += 1
@@ -72,7 +72,8 @@ class Reads:
                 raise self.problem
             return real(*given)
 
-        monkeypatch.setattr(db._engine, "_ask", ask)
+        monkeypatch.setattr(db._engine, "_find_rows", ask)
+        monkeypatch.setattr(db._engine, "_begin", lambda *_: None)  # so that every read is seen
 
 
 def centres(db: hb.Database, **more: Any) -> Any:
@@ -159,7 +160,7 @@ def test_failures_of_the_engine_are_counted(db: hb.Database, monkeypatch: pytest
         reads.count += 1
         raise EngineError
 
-    monkeypatch.setattr(db._engine, "_ask", fail)
+    monkeypatch.setattr(db._engine, "_find_rows", fail)
     db.ledger.grant("people", "ana", limit=hb.Budget(epsilon=Fraction(8)))
     analyst = hb.Database(db.policy, ledger=db.ledger, engine=db._engine, principal="ana")
     for clusters in (2, 3, 4):
@@ -253,7 +254,7 @@ def test_more_columns_than_a_grid_has_are_refused_before_anything_is_paid(tmp_pa
     types = {"who": "integer", **dict.fromkeys(names, "real")}
     bounds = dict.fromkeys(names, (0, 1))
     with hb.open(
-        place, unit="who", budget=PURE, types=types, bounds=bounds, ledger=tmp_path / "ledger", limits=QUIET
+        place, unit="who", budget=PURE, columns=types, bounds=bounds, ledger=tmp_path / "ledger", limits=QUIET
     ) as db:
         with pytest.raises(NotAllowed, match="at most 12 columns"):
             db.table("wide").learn(KMeans(2), columns=names, epsilon=1)
@@ -275,11 +276,8 @@ def fitted(data: Made, place: Path, name: str, *, most: int, answers: tuple[Rele
     estimator, columns, target = FITS[name]
     meter = Coupled(answers)
     with opened(data, place) as db, replayed(0) as source:
-        room, lesson = db._classroom(), lesson_of(db, estimator, columns=columns, target=target, rows=most)
-        pupil = lesson.fitted(
-            meter, ACCOUNT, lambda values, codes: room.totals(lesson.totals(values, codes))(),
-            lambda: int(room.prepare(lesson.rows)().tallies[0][0]),
-        )  # fmt: skip
+        lesson = lesson_of(db, estimator, columns=columns, target=target, rows=most)
+        pupil = lesson.fit(meter, ACCOUNT, reader_of(db))
     return Fitted(
         measurements=tuple(meter.measurements),
         releases=tuple(meter.releases),
@@ -310,3 +308,11 @@ def test_limits_can_be_declared(tmp_path: Path) -> None:
         found = db.table("rows").learn(StandardScaler(), columns=["a"], epsilon=1)
         assert found.max_rows == 3
         assert "for each unit, which counts for at most 3 rows; measured: moments (" in str(found.claim_)
+
+
+def test_columns_that_are_never_missing_are_learned_from(tmp_path: Path) -> None:
+    data = made(60, seed=3, people=20)
+    data.x[:], data.y[:] = np.nan_to_num(data.x, posinf=0.0, neginf=0.0), np.nan_to_num(data.y)
+    with opened(data, tmp_path, nullable={"a": False, "b": False}) as db:
+        found = db.table("rows").learn(StandardScaler(), columns=["a", "b", "c"], epsilon=1)
+        assert found.mean_.shape == (3,)

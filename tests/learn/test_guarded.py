@@ -12,8 +12,11 @@ from sklearn.base import clone
 
 import hubbub as hb
 from hubbub import learn
+from hubbub.engines.arrays.engine import Arrays
 from hubbub.errors import BudgetExceeded, EngineError, Frozen
-from hubbub.learn import bayes, blocks, categorical, linear, tally
+from hubbub.learn.bayes import bayes, categorical
+from hubbub.learn.linear import linear_classifier as linear
+from hubbub.learn.statistics import histograms as tally
 from hubbub.ledger import Ledger, Marks
 from tests.learn.test_nobody import ESTIMATORS
 
@@ -67,7 +70,7 @@ def raising(problem: BaseException) -> Any:
 def test_a_sum_that_fails_is_counted(ledger: Ledger, problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are made after they are paid for: the very first one too."""
     log: list[str] = []
-    monkeypatch.setattr(blocks, "box_total", raising(problem))
+    monkeypatch.setattr(Arrays, "_add_up", raising(problem))
     with pytest.raises(EngineError) as refused:
         fitted(ledger, "StandardScaler", log)
     check(refused)
@@ -78,9 +81,9 @@ def test_a_sum_that_fails_is_counted(ledger: Ledger, problem: Any, monkeypatch: 
 
 
 BETWEEN: dict[str, tuple[Any, str]] = {
-    "GaussianNB": (bayes._Bayes, "_places"),
-    "CategoricalNB": (categorical.CategoricalNB, "_coded"),
-    "LogisticRegression, bought": (linear, "codes_of"),
+    "GaussianNB": (bayes._Bayes, "_score"),
+    "CategoricalNB": (categorical.CategoricalNB, "_code"),
+    "LogisticRegression, bought": (linear, "place_labels"),
     "KMeans, bought": (tally, "_tail"),
 }
 
@@ -104,7 +107,7 @@ def test_what_fails_between_two_measurements_is_counted_if_anything_was_paid(
 
 def test_who_has_failed_too_often_is_frozen(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(blocks, "box_total", raising(ValueError(SECRET)))
+        broken.setattr(Arrays, "_add_up", raising(ValueError(SECRET)))
         for _ in range(3):
             with pytest.raises(EngineError):
                 fitted(ledger, "StandardScaler")

@@ -15,15 +15,18 @@ from sklearn.cluster import KMeans as Plain
 from sklearn.pipeline import make_pipeline
 
 from hubbub.audit.canaries import one_run
+from hubbub.engines.arrays.engine import Arrays
 from hubbub.errors import ParameterError
+from hubbub.gate.sealed import open_sealed
 from hubbub.learn import KMeans, StandardScaler
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.kmeans_axes import FINE, Axis, Grid
-from hubbub.learn.kmeans_box import Box, Shadow, nearest
-from hubbub.learn.kmeans_grid import Buyer, faint
-from hubbub.learn.kmeans_rounds import Round, farness, spread_points, summed
-from hubbub.learn.tally import Tally
-from hubbub.learn.tuition import Tuition
+from hubbub.learn.kmeans.axes import FINE, BinnedAxis, Grid
+from hubbub.learn.kmeans.box import Box, Shadow
+from hubbub.learn.kmeans.grid import faint
+from hubbub.learn.kmeans.rounds import Round, farness, spread_points, sum_offsets
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.histograms import NoisyHistogram
+from hubbub.query.totals import columns
 from hubbub.testing.replay import replayed
 
 Array = np.ndarray[Any, Any]
@@ -138,8 +141,9 @@ def test_canaries_are_not_told() -> None:
 # What is proven, tried on everything that is small
 
 
-def buyer_of(crowd: Crowd) -> Buyer:
-    return Buyer(tuition=Tuition.at(epsilon=1), crowd=crowd, rows=10.0)
+def summed(centres: Array, box: Box, data: Features, *, measured: Round, ends: Array) -> Array:
+    (found,) = open_sealed(data.add_up(sum_offsets(centres, box, data, measured=measured, ends=ends, seen=box)))
+    return np.asarray(found)
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -153,8 +157,8 @@ def test_one_row_moves_the_sums_of_a_round_by_its_reach_at_most(counts: bool, pu
     nobody = np.zeros((len(centres), len(ends)), dtype=np.int64)
     largest = 0
     for row in product(odd, repeat=2):
-        box = Box.of(np.array([row]), *ends_of_box)
-        moved = summed(centres, box, buyer=buyer_of(Crowd(rows=1)), measured=measured, ends=ends, seen=box) - nobody
+        data = Features.of(np.array([row]), Crowd(rows=1))
+        moved = summed(centres, Box.of(data, *ends_of_box), data, measured=measured, ends=ends) - nobody
         assert (np.abs(moved) <= ends).all()
         assert (moved != 0).any(axis=1).sum() <= 1
         largest = max(largest, int(np.abs(moved).sum()))
@@ -163,11 +167,11 @@ def test_one_row_moves_the_sums_of_a_round_by_its_reach_at_most(counts: bool, pu
 
 def test_rows_of_one_person_share_their_weight() -> None:
     x = np.full((5, 2), 0.9)
-    box = Box.of(x, np.full(2, -1.0), np.full(2, 1.0))
+    data = Features.of(x, Crowd.of(np.zeros(5, dtype=int), rows=5, most=2))
+    box = Box.of(data, np.full(2, -1.0), np.full(2, 1.0))
     measured = Round(origin=np.zeros(2), far=box.ends, counts=True)
     ends = measured.ends(pure=True)
-    alone = summed(np.zeros((1, 2)), box, buyer=buyer_of(Crowd.of(np.zeros(5, dtype=int), rows=5, most=2)),
-                   measured=measured, ends=ends, seen=box)  # fmt: skip
+    alone = summed(np.zeros((1, 2)), box, data, measured=measured, ends=ends)
     assert (np.abs(alone) <= 2 * ends).all()
     assert alone[0, 2] >= 2 * ends[2] - 5
 
@@ -175,20 +179,16 @@ def test_rows_of_one_person_share_their_weight() -> None:
 def test_a_row_chooses_its_cell_and_its_centre_by_itself() -> None:
     """The same row decides the same beside any others, in blocks of any size: ties go to the first."""
     x = clumps(2000, columns=7)
-    box = Box.of(x, np.full(7, -1.0), np.full(7, 1.0))
+    box = Box.of(Features.of(x, Crowd(rows=2000)), np.full(7, -1.0), np.full(7, 1.0))
     with replayed():
         shadow = Shadow.of(box, directions=3)
-    grid = Grid.of(tuple(Axis(start=-end, stop=end) for end in box.ends.tolist()), cells=500)
-    centres = np.rint(box.rows(slice(0, 5)))
-    for points, told in (
-        (box, lambda rows: nearest(rows, centres)),
-        (box, grid.coded),
-        (shadow, lambda rows: rows.astype(np.int64).sum(axis=1)),
-    ):
-        whole = told(points.rows(slice(0, 2000)))
-        pieces = np.concatenate([told(points.rows(slice(at, at + 7))) for at in range(0, 2000, 7)])
+    grid = Grid.of(tuple(BinnedAxis(start=-end, stop=end) for end in box.ends.tolist()), cells=500)
+    centres = np.rint(Arrays(x[:5]).rows(box.rows))
+    for wanted in (box.rows.nearest(centres.tolist()), grid.code(box.rows).number, shadow.rows):
+        whole = Arrays(x).rows(wanted)
+        pieces = np.concatenate([Arrays(x[at : at + 7]).rows(wanted) for at in range(0, 2000, 7)])
         assert (whole == pieces).all()
-    assert nearest(np.array([[0.0], [1.0]]), np.array([[1.0], [-1.0]])).tolist() == [0, 0]
+    assert Arrays(np.array([[0.0], [1.0]])).rows(columns(0, 1).nearest([[1.0], [-1.0]])).tolist() == [0, 0]
 
 
 # Grids
@@ -199,24 +199,25 @@ def test_cells_go_where_rows_differ() -> None:
     humps[[1, 2, 12, 13]] = 0.25
     one = np.zeros(16)
     one[5] = 1.0
-    grid = Grid.of((Axis(start=-8, stop=8, mass=humps), Axis(start=-8, stop=8, mass=one)), cells=2)
+    grid = Grid.of((BinnedAxis(start=-8, stop=8, mass=humps), BinnedAxis(start=-8, stop=8, mass=one)), cells=2)
     assert grid.shape == (2, 1)
-    means, variances = grid.told(np.arange(2))
+    means, variances = grid.describe(np.arange(2))
     assert means.tolist() == [[-6.0, -2.5], [5.0, -2.5]]
     assert np.allclose(variances, [[0.25 + 1 / 12, 1 / 12]] * 2)
-    codes = grid.coded(np.array([[-7.0, 0.0], [4.0, -8.0], [99.0, 99.0], [-99.0, 0.0]]))
+    rows = np.array([[-7.0, 0.0], [4.0, -8.0], [99.0, 99.0], [-99.0, 0.0]])
+    codes = Arrays(rows).rows(grid.code(columns(0, 2)).number)
     assert codes.tolist() == [0, 1, 1, 0]
 
 
 def test_the_best_cuts_are_the_best_of_all() -> None:
     chance = np.random.default_rng(2)
     mass = chance.dirichlet(np.ones(7))
-    axis = Axis(start=0, stop=7, mass=mass)
+    axis = BinnedAxis(start=0, stop=7, mass=mass)
     for many, (cost, edges) in enumerate(axis.cuts(7), start=1):
         assert edges is not None
         assert len(edges) == many + 1
         tried = [
-            sum((axis.told(np.array(way))[1] * np.add.reduceat(mass, way[:-1])).tolist())
+            sum((axis.describe(np.array(way))[1] * np.add.reduceat(mass, way[:-1])).tolist())
             for inner in product(range(1, 7), repeat=many - 1)
             if list(inner) == sorted(set(inner)) and (way := [0, *inner, 7])
         ]
@@ -224,10 +225,10 @@ def test_the_best_cuts_are_the_best_of_all() -> None:
 
 
 def test_an_even_axis_has_even_parts_and_a_point_has_one() -> None:
-    axis = Axis(start=-10.0, stop=10.0)
+    axis = BinnedAxis(start=-10.0, stop=10.0)
     assert axis.bins == FINE
-    assert axis.told(np.array([0, FINE // 2, FINE]))[0].tolist() == [-5.0, 5.0]
-    assert Grid.of((axis, Axis(start=0.0, stop=0.0)), cells=40).shape == (40, 1)
+    assert axis.describe(np.array([0, FINE // 2, FINE]))[0].tolist() == [-5.0, 5.0]
+    assert Grid.of((axis, BinnedAxis(start=0.0, stop=0.0)), cells=40).shape == (40, 1)
 
 
 @pytest.mark.parametrize("tail", [0.0, 10.0])
@@ -236,7 +237,7 @@ def test_faint_cells_are_those_that_noise_would_fill(tail: float) -> None:
     chance = np.random.default_rng(8)
     deviation = 10.0 * math.sqrt(2)
     noise = chance.laplace(0, 10.0, 1_000_000) if tail else chance.normal(0, deviation, 1_000_000)
-    told = Tally(tables=(), deviation=deviation, tail=tail)
+    told = NoisyHistogram(tables=(), deviation=deviation, tail=tail)
     level = faint(1_000_000, told, rows=1e6, share=0.02)
     assert noise[noise > level].sum() <= 0.022 * 1e6
     assert noise[noise > level - deviation / 2].sum() > 0.018 * 1e6
@@ -256,8 +257,8 @@ def test_how_far_rows_may_lie_is_never_nothing_and_never_more_than_the_box() -> 
 
 
 def test_shares_never_exceed_the_price() -> None:
-    for columns, algorithm in ((1, "auto"), (2, "auto"), (3, "auto"), (13, "auto"), (2, "lloyd")):
-        x = np.zeros((500, columns))
+    for width, algorithm in ((1, "auto"), (2, "auto"), (3, "auto"), (13, "auto"), (2, "lloyd")):
+        x = np.zeros((500, width))
         model = KMeans(2, epsilon=8.0, bounds=(-1, 1), algorithm=algorithm).fit(x)
         paid = [Fraction(part.split("ε = ")[1].rstrip(")")) for part in model.claim_.measured]
         assert abs(sum(paid, Fraction(0)) - 8) < Fraction(1, 1000)

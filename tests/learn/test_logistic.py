@@ -12,12 +12,13 @@ pytest.importorskip("sklearn")
 from sklearn.pipeline import make_pipeline
 
 from hubbub.errors import BudgetExceeded, ParameterError
+from hubbub.gate.meter import Meter
 from hubbub.learn import LogisticRegression, StandardScaler
-from hubbub.learn.ball import Ball
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.pulls import Pulls
+from hubbub.learn.linear.ball import Ball
+from hubbub.learn.linear.gradients import Pulls
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
 from hubbub.learn.tuition import Tuition
-from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from tests.learn.classes_made import blobs
 
@@ -47,13 +48,17 @@ def test_three_classes_share_one_release(delta: float) -> None:
     assert np.allclose(model.predict_proba(x).sum(axis=1), 1)
 
 
+def owned(x: np.ndarray[Any, Any]) -> Features:
+    return Features.of(x, Crowd(rows=len(x)))
+
+
 def test_coefficients_are_for_values_as_they_are() -> None:
     """A range without 0 is centred and one with 0 only scaled; decisions are linear in the columns."""
     ball = Ball(low=np.array([10.0, 0.0]), high=np.array([30.0, 4.0]), norm=math.sqrt(2), intercept=True)
     x = np.array([[10.0, 4.0], [25.0, 1.0], [30.0, 0.0]])
     theta = np.array([[0.3, 1.0], [-0.7, 2.0], [0.2, 3.0]])
     slopes, start = ball.outside(theta)
-    assert np.allclose(ball.rows(x) @ theta, x @ slopes.T + start, atol=1e-5)
+    assert np.allclose(ball.rows(owned(x)) @ theta, x @ slopes.T + start, atol=1e-5)
     assert ball.middle.tolist() == [20.0, 0.0]
     assert ball.unit.tolist() == [10.0, 4.0]
 
@@ -63,7 +68,7 @@ def test_rows_are_in_the_ball_whatever_they_hold() -> None:
     for norm in (0.5, 1.0, 9.0):
         for intercept in (False, True):
             ball = Ball(low=np.full(2, -1.0), high=np.full(2, 1.0), norm=norm, intercept=intercept)
-            steps = ball.rows(wild) * 2.0**20
+            steps = ball.rows(owned(wild)) * 2.0**20
             assert np.array_equal(steps, np.rint(steps))
             assert ((steps**2).sum(axis=1) <= 2.0**40).all()
 
@@ -73,7 +78,7 @@ def test_a_person_pulls_for_their_rows_at_most() -> None:
     groups = Crowd.of([5] * 7, rows=7, most=2)
     ball = Ball(low=np.full(2, -1.0), high=np.full(2, 1.0), norm=1.0, intercept=True)
     tuition = Tuition.at(epsilon=1, delta=Fraction(1, 10**6))
-    pulls = Pulls(features=ball.rows(x), signs=np.ones((7, 1)), crowd=groups, tuition=tuition)
+    pulls = Pulls(features=ball.rows(owned(x)), signs=np.ones((7, 1)), crowd=groups, tuition=tuition)
     total = pulls.total(lambda margins: np.full(margins.shape, -7.0), np.zeros((3, 1)))
     size = int((total.astype(object) ** 2).sum())
     assert pulls.reach.l2_squared is not None

@@ -13,10 +13,10 @@ from sklearn.linear_model import LinearRegression as Plain
 from sklearn.linear_model import Ridge as PlainRidge
 
 from hubbub.errors import ParameterError
+from hubbub.gate.meter import Meter
 from hubbub.learn import LinearRegression, Ridge
-from hubbub.learn.gram import Gram
-from hubbub.learn.solving import Solver
-from hubbub.meter import Meter
+from hubbub.learn.linear.least_squares import Solver
+from hubbub.learn.statistics.second_moments import GramMatrix
 from hubbub.privacy.budget import Budget
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +138,7 @@ def test_conventions() -> None:
 
 
 def test_a_solver_doubts_what_noise_explains() -> None:
-    found = Gram(matrix=np.diag([100.0, 4.0, 0.0]), beside=1.0, on_diagonal=1.4)
+    found = GramMatrix(matrix=np.diag([100.0, 4.0, 0.0]), beside=1.0, on_diagonal=1.4)
     solver = Solver.of(found, width=3)
     ridge = np.sqrt(3)
     assert np.sort(solver.values) == pytest.approx([ridge, 4 + ridge, 100 + ridge])

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 from hubbub.errors import ParameterError
 from hubbub.learn import KBinsDiscretizer, LinearRegression, QuantileTransformer, StandardScaler
-from hubbub.learn.cells import Array
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.quantile import first_rows
+from hubbub.learn.quantile_transformer import first_rows
+from hubbub.learn.statistics.cells import Array
+from hubbub.learn.statistics.crowd import Crowd
 
 
 def made(rows: int = 10_000) -> Array:

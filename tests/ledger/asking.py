@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.ledger import Ask, Ledger
-from hubbub.privacy.event import ApproxEvent, DiscreteGaussianEvent, Event, PureEvent
+from hubbub.privacy.events.event import ApproxEvent, DiscreteGaussianEvent, Event, PureEvent
 
 HALF = Fraction(1, 2)
 UNIT = Fraction(1, 1 << 40)

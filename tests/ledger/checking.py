@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.ledger import Entry, Ledger
-from hubbub.ledger.entry import GENESIS, chained
-from hubbub.ledger.verify import verify
+from hubbub.ledger.entry import GENESIS, chain_hash
+from hubbub.ledger.verify.verify import verify
 
 Balance = list[int]
 """Loss, failure mass and number of charges."""
@@ -72,7 +72,7 @@ def findings(ledger: Ledger, seen: Iterable[Mapping[str, Any]] = ()) -> Findings
         found.entries += 1
         if entry.seq != found.entries:
             found.problems.append(f"entry {found.entries} is missing")
-        if chained(previous, seq=entry.seq, time=entry.time, kind=entry.kind, body=entry.body) != entry.hash:
+        if chain_hash(previous, seq=entry.seq, time=entry.time, kind=entry.kind, body=entry.body) != entry.hash:
             found.problems.append(f"entry {entry.seq} is not chained to the one before it")
         previous = entry.hash
         books.take(entry)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.store import Store
+from hubbub.ledger.stores.store import Store
 from hubbub.privacy.budget import Budget
 from tests.ledger.asking import Clock
 from tests.postgres import PostgresServer, running_server

@@ -18,18 +18,18 @@ from typing import Any
 from unittest import mock
 
 from hubbub.errors import BudgetExceeded
+from hubbub.gate.meter import Meter, answered
+from hubbub.gate.secret import Facts, Secret
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
-from hubbub.ledger.opening import store_at
-from hubbub.ledger.store import Head, Session, Store
+from hubbub.ledger.stores.opening import store_at
+from hubbub.ledger.stores.store import Head, Store, StoreSession
 from hubbub.ledger.terms import Charged
-from hubbub.ledger.values import written
+from hubbub.ledger.values import write
+from hubbub.mechanisms.additive.gaussian import Gaussian
+from hubbub.mechanisms.additive.laplace import Geometric
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Geometric
-from hubbub.meter import Meter, answered
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.secret import Facts, Secret
 
 POINTS = (
     *("before-reserve", "before-begin", "after-begin", "after-first-insert", "after-balance", "before-commit"),
@@ -80,7 +80,7 @@ class Trap:
 class TrappedSession:
     """A connection with traps around everything that changes something."""
 
-    def __init__(self, session: Session, trap: Trap) -> None:
+    def __init__(self, session: StoreSession, trap: Trap) -> None:
         self._session, self._trap = session, trap
         self._kinds: set[str] = set()
         self.rows, self.has = session.rows, session.has
@@ -119,7 +119,7 @@ class TrappedStore:
         self.guard, self.snapshot = store.guard, store.snapshot
         self.exists, self.reader = store.exists, store.reader
 
-    def writer(self) -> Session:
+    def writer(self) -> StoreSession:
         return TrappedSession(self._store.writer(), self._trap)
 
 
@@ -233,14 +233,14 @@ def _answered(key: str, text: str, mechanism: Geometric, *, draws: int = 1, prin
     )
 
     def work(meter: Meter) -> str:
-        return written([meter.measure(mechanism, _secret("town")).value for _ in range(draws)])
+        return write([meter.measure(mechanism, _secret("town")).value for _ in range(draws)])
 
     return Question(principal=principal, key=key, reply=lambda ledger: answered(ledger, ask, work).answer)
 
 
 def _measured(key: str, account: str, mechanism: Mechanism) -> Question:
     def reply(ledger: Ledger) -> str:
-        return written(Meter.on(ledger).measure(mechanism, _secret(account), key=key).value)
+        return write(Meter.on(ledger).measure(mechanism, _secret(account), key=key).value)
 
     return Question(principal=OWNER, key=key, reply=reply)
 

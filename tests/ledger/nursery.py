@@ -164,7 +164,7 @@ def main() -> None:
     from tests.ledger.racing import creation, race
 
     if importlib.util.find_spec("psycopg") is not None:
-        importlib.import_module("hubbub.ledger.postgres")  # once here, and not in every child
+        importlib.import_module("hubbub.ledger.stores.postgres")  # once here, and not in every child
     works = {"lives": lives, "race": race, "creation": creation}
     for line in sys.stdin:
         asked = json.loads(line)

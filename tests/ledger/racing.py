@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from hubbub.errors import BudgetExceeded
+from hubbub.gate.meter import answered
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
-from hubbub.ledger.opening import store_at
-from hubbub.meter import answered
+from hubbub.ledger.stores.opening import store_at
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from tests.ledger.asking import gaussian, pure, thresholded
 from tests.ledger.crashing import Trap, TrappedMarks, TrappedStore
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from hubbub.ledger import Ask, Ledger, Marks, Renewal
 from hubbub.ledger.effects import EFFECTS
-from hubbub.ledger.entry import GENESIS, Entry, canonical, chained
-from hubbub.ledger.schema import MIGRATIONS, migrate
-from hubbub.ledger.sqlite import SqliteStore
+from hubbub.ledger.entry import GENESIS, Entry, canonical, chain_hash
+from hubbub.ledger.stores.schema import MIGRATIONS, migrate
+from hubbub.ledger.stores.sqlite import SqliteStore
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import DiscreteGaussianEvent, Event, LaplaceEvent, WithFailure
+from hubbub.privacy.events.event import DiscreteGaussianEvent, Event, LaplaceEvent, WithFailure
 
 DAY = 86_400_000_000
 START = 1_800_000_000_000_000
@@ -111,7 +111,7 @@ def forged(source: Path, target: Path, change: Callable[[list[Draft]], None]) ->
     link = GENESIS
     for seq, draft in enumerate(drafts, start=1):
         body = canonical(draft.content)
-        link = chained(link, seq=seq, time=draft.time, kind=draft.kind, body=body)
+        link = chain_hash(link, seq=seq, time=draft.time, kind=draft.kind, body=body)
         entry = Entry(seq=seq, time=draft.time, kind=draft.kind, body=body, hash=link)
         session.run("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", seq, entry.time, entry.kind, body, link)
         try:

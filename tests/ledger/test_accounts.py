@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.errors import (
-    AccountingError,
-    BudgetExceeded,
-    CapacityError,
-    ParameterError,
-    UnknownAccount,
-)
+from hubbub.errors import AccountingError, BudgetExceeded, CapacityError, ParameterError, UnknownAccount
 from hubbub.ledger import Ask, Ledger, Renewal
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Charge

@@ -15,7 +15,7 @@ from hubbub.ledger.book import Transaction
 from hubbub.ledger.entry import canonical
 from hubbub.ledger.holder import ACCOUNT, keep, present
 from hubbub.ledger.ledger import wall_clock
-from hubbub.ledger.store import Session
+from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import budget_json
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Spent
@@ -35,7 +35,7 @@ def ledger(sqlite_path: Path, open_ledger: OpenLedger) -> Ledger:
     return ledger
 
 
-def behind_its_back(ledger: Ledger, work: Callable[[Session], object]) -> Findings:
+def behind_its_back(ledger: Ledger, work: Callable[[StoreSession], object]) -> Findings:
     """What is found after somebody has written into the store."""
     with closing(ledger.store.writer()) as session:
         session.begin()
@@ -83,7 +83,7 @@ def test_two_replies_to_one_key_are_found(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("lost", [Spent(loss=(1 << 39) - 1, charges=1), Spent(loss=1 << 39, charges=0), Spent()])
 def test_a_balance_that_forgets_is_found(ledger: Ledger, lost: Spent) -> None:
-    def forget(session: Session) -> None:
+    def forget(session: StoreSession) -> None:
         keep(session, replace(present(session, "patients", ACCOUNT, ""), spent=lost))
 
     found = behind_its_back(ledger, forget)
@@ -93,7 +93,7 @@ def test_a_balance_that_forgets_is_found(ledger: Ledger, lost: Spent) -> None:
 
 @pytest.mark.parametrize(("cap", "over"), [(Fraction(1, 2), False), (Fraction(1, 2) - Fraction(1, 1 << 40), True)])
 def test_one_unit_over_the_cap_is_found(ledger: Ledger, cap: Fraction, over: bool) -> None:
-    def cut(session: Session) -> None:
+    def cut(session: StoreSession) -> None:
         terms = canonical(budget_json(Budget(epsilon=cap), None))
         keep(session, replace(present(session, "patients", ACCOUNT, ""), terms=terms))
 
@@ -114,7 +114,7 @@ def test_an_entry_too_many_is_found(
 ) -> None:
     (entry,) = (entry for entry in ledger.entries() if entry.kind == kind)
 
-    def append(session: Session) -> None:
+    def append(session: StoreSession) -> None:
         with monkeypatch.context() as patch:
             patch.setitem(effects_of_entries.EFFECTS, kind, lambda *_: None)
             transaction = Transaction(session, clock=wall_clock)
@@ -126,7 +126,7 @@ def test_an_entry_too_many_is_found(
 
 
 def test_a_changed_and_a_missing_entry_are_found(ledger: Ledger) -> None:
-    def change(session: Session) -> None:
+    def change(session: StoreSession) -> None:
         for name in ("changed", "deleted"):
             session.run(f"DROP TRIGGER entries_are_never_{name}")
         session.run("UPDATE entries SET time = time + 1 WHERE seq = 2")

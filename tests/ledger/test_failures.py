@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import DataChanged, EngineError, Frozen, GrantError, HubbubError, LedgerCorrupt, UnknownAccount
+from hubbub.gate.meter import Meter, Reply, answered
+from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Facts, Secret
 from hubbub.ledger import ALLOWANCE, Failures, Ledger, Ticket
 from hubbub.mechanisms import Geometric
-from hubbub.mechanisms.threshold import LaplaceThreshold
-from hubbub.meter import Meter, Reply, answered
+from hubbub.mechanisms.keys.threshold import LaplaceThreshold
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.secret import Facts, Secret
 from tests.ledger.asking import DAY, Clock, ask, charges, pure
 from tests.ledger.sample import damage
 
@@ -323,7 +324,7 @@ class TestAnswering:
 
         before = len([entry for entry in granted.entries() if entry.kind == "charge"])
         with pytest.raises(EngineError) as refused:
-            meter.measure(Geometric(epsilon=EIGHTH), Secret.later(compute, facts))
+            meter.measure(Geometric(epsilon=EIGHTH), Secret(Sealed.later(compute), facts))
         assert refused.value.__context__ is None
         assert seen == [before + 1], "the charge comes first"
         assert many(granted) == {"ann": 1}

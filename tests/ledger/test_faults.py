@@ -31,9 +31,9 @@ from hubbub.errors import (
 )
 from hubbub.ledger import Entry, Ledger, Marks, Renewal, Ticket
 from hubbub.ledger.ledger import wall_clock
-from hubbub.ledger.opening import adopt
-from hubbub.ledger.sqlite import SqliteStore
-from hubbub.ledger.verify import verify
+from hubbub.ledger.stores.opening import adopt
+from hubbub.ledger.stores.sqlite import SqliteStore
+from hubbub.ledger.verify.verify import verify
 from hubbub.privacy.budget import Budget
 from tests.ledger.checking import findings
 from tests.ledger.faults import (

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import LedgerFormat, LedgerUnreachable
-from hubbub.ledger import Entry, Ledger, Marks, opening
+from hubbub.ledger import Entry, Ledger, Marks
 from hubbub.ledger.effects import EFFECTS
-from hubbub.ledger.entry import GENESIS, canonical, chained, digest_of
-from hubbub.ledger.schema import MIGRATIONS
+from hubbub.ledger.entry import GENESIS, canonical, chain_hash, digest_of
+from hubbub.ledger.stores import opening
+from hubbub.ledger.stores.schema import MIGRATIONS
 from hubbub.ledger.terms import Ask
-from hubbub.ledger.verify import verify
-from hubbub.privacy.event import PureEvent, event_classes, event_from_json
+from hubbub.ledger.verify.verify import verify
+from hubbub.privacy.events.event import PureEvent, event_classes, event_from_json
 from hubbub.privacy.filter import Charge
 
 FIRST_FORMAT = Path(__file__).parents[1] / "fixtures" / "ledger_v1.sql"
@@ -72,7 +73,7 @@ def test_stored_events_cost_what_they_cost_when_they_were_charged(old: Path, sta
 def test_the_texts_of_the_chain_are_frozen() -> None:
     assert canonical({"b": [1, "é", None], "a": True}) == '{"a":true,"b":[1,"\\u00e9",null]}'
     assert digest_of(["q", "p", "v"]) == "6f42c74b3d7231f142597bdd33d6c037a23faae20f5553dfe2effebb35ba82e8"
-    link = chained(GENESIS, seq=1, time=2, kind="ledger", body="{}")
+    link = chain_hash(GENESIS, seq=1, time=2, kind="ledger", body="{}")
     assert link == "150b964760fa61e24303c0d4be2b039de3e1878731f1d976848f656b56774193"
     assert Entry(seq=1, time=1_000_001, kind="ledger", body="{}", hash=link).moment.isoformat() == (
         "1970-01-01T00:00:01.000001+00:00"

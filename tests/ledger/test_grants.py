@@ -6,12 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.errors import (
-    BudgetExceeded,
-    GrantError,
-    GrantExpired,
-    ParameterError,
-)
+from hubbub.errors import BudgetExceeded, GrantError, GrantExpired, ParameterError
 from hubbub.ledger import Ledger, Renewal
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Charge

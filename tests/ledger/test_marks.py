@@ -15,8 +15,8 @@ import pytest
 
 from hubbub.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnreachable
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.marks import Mark, state_directory
-from hubbub.ledger.store import Head
+from hubbub.ledger.stores.store import Head
+from hubbub.ledger.verify.marks import Mark, state_directory
 from tests.ledger.faults import BUDGET, ROOT, check_refusal, outcome, question, stocked
 
 NAME = "0123456789abcdef" * 2
@@ -243,7 +243,7 @@ def test_many_processes_and_threads_never_lower_a_mark(folder: Path) -> None:
     code = f"""
 import sys
 from hubbub.ledger import Marks
-from hubbub.ledger.store import Head
+from hubbub.ledger.stores.store import Head
 marks = Marks(sys.argv[1])
 sys.stdin.readline()
 for seq in range(int(sys.argv[2]), 200, 3):

@@ -21,8 +21,8 @@ from hubbub.errors import (
     ParameterError,
 )
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.postgres import PostgresSession, PostgresStore
-from hubbub.ledger.store import Interrupted
+from hubbub.ledger.stores.postgres import PostgresSession, PostgresStore
+from hubbub.ledger.stores.store import Interrupted
 from hubbub.privacy.budget import Budget
 from tests.ledger.asking import ask
 from tests.postgres import PostgresServer, running_server
@@ -491,7 +491,7 @@ def _nothing_is_said(session: PostgresSession, number: int) -> bool:
 def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, marks: Marks) -> None:
     import sys
 
-    monkeypatch.delitem(sys.modules, "hubbub.ledger.postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "hubbub.ledger.stores.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(HubbubError, match=r'psycopg is not installed. Run: pip install "hubbub\[postgres\]"'):
         Ledger("postgresql://ada@db.example/books", marks=marks)

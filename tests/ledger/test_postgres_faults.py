@@ -12,8 +12,8 @@ import pytest
 
 from hubbub.errors import BudgetExceeded, LedgerFull, LedgerRolledBack, LedgerUnreachable
 from hubbub.ledger import Ledger, Ticket
-from hubbub.ledger.postgres import PostgresSession, PostgresStore
-from hubbub.ledger.store import Interrupted
+from hubbub.ledger.stores.postgres import PostgresSession, PostgresStore
+from hubbub.ledger.stores.store import Interrupted
 from hubbub.privacy.budget import Budget
 from tests.ledger.asking import HALF, ask, charges
 from tests.ledger.checking import findings
@@ -258,7 +258,7 @@ class _WatchedSession(PostgresSession):
         self._store.statements += 1
         action = self._store.before.pop(self._store.statements, None)
         if action is not None:
-            with self._named():
+            with self._name_errors():
                 action(self)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from hubbub.errors import EventError
 from hubbub.ledger.entry import canonical
-from hubbub.ledger.recount import ALLOWANCE, Recount, covers, recount
-from hubbub.mechanisms.registry import SPECIMENS
-from hubbub.privacy.event import (
+from hubbub.ledger.verify.recount import ALLOWANCE, Recount, covers, recount
+from hubbub.mechanisms.specimens.registry import build_specimens
+from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
     ComposedEvent,
@@ -77,7 +77,7 @@ ALL += [
         reports=10_000,
         failure=Fraction(1, 10**8),
     ),
-    *(specimen.mechanism.event for specimen in SPECIMENS),
+    *(specimen.mechanism.event for specimen in build_specimens()),
 ]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from hubbub.errors import LedgerCorrupt, UnknownAccount
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.recompute import recompute
-from hubbub.ledger.report import Report, report
+from hubbub.ledger.report import LedgerReport, report
+from hubbub.ledger.verify.recompute import recompute
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
 from hubbub.privacy.loss import Approx, Pure
 from tests.ledger import sample
@@ -26,12 +26,12 @@ def opened(path: Path) -> Ledger:
 
 
 @pytest.fixture(scope="module")
-def found(original: Path) -> Report:
+def found(original: Path) -> LedgerReport:
     with opened(original) as ledger:
         return report(ledger)
 
 
-def test_each_charge_has_its_line(found: Report) -> None:
+def test_each_charge_has_its_line(found: LedgerReport) -> None:
     people = found.accounts[0]
     first, second, pending = people.lines
     assert (first.entry, first.principal, first.project) == (sample.FIRST, "ann", "study")
@@ -46,7 +46,7 @@ def test_each_charge_has_its_line(found: Report) -> None:
     ]
 
 
-def test_totals_by_principal_project_and_period(found: Report) -> None:
+def test_totals_by_principal_project_and_period(found: LedgerReport) -> None:
     people, staff = found.accounts
     assert {name: (one.spent.charges, one.shares.charges) for name, one in people.principals.items()} == {
         "ann": (3, 0),
@@ -64,14 +64,14 @@ def test_totals_by_principal_project_and_period(found: Report) -> None:
     assert len(people.days()) == 2
 
 
-def test_the_report_agrees_with_the_ledgers_own_balances(original: Path, found: Report) -> None:
+def test_the_report_agrees_with_the_ledgers_own_balances(original: Path, found: LedgerReport) -> None:
     with opened(original) as ledger:
         people = found.accounts[0]
         assert people.lifetime == ledger.statement("people").spent
         assert people.odometer == ledger.statement("people").odometer
 
 
-def test_the_fixed_plan_is_below_the_odometer_and_stands_at_the_accounts_delta(found: Report) -> None:
+def test_the_fixed_plan_is_below_the_odometer_and_stands_at_the_accounts_delta(found: LedgerReport) -> None:
     people, staff = found.accounts
     assert people.fixed is not None
     assert staff.fixed is not None
@@ -82,7 +82,7 @@ def test_the_fixed_plan_is_below_the_odometer_and_stands_at_the_accounts_delta(f
     assert staff.fixed.loss.epsilon <= 1
 
 
-def test_a_sound_ledger_has_no_shortfall(original: Path, found: Report) -> None:
+def test_a_sound_ledger_has_no_shortfall(original: Path, found: LedgerReport) -> None:
     assert found.holds
     with opened(original) as ledger:
         again = recompute(ledger)
@@ -132,7 +132,7 @@ def test_a_broken_chain_gives_no_report(original: Path, tmp_path: Path) -> None:
 
 
 def test_equal_charges_are_counted_once(sqlite_path: Path, open_ledger: Callable[..., Ledger]) -> None:
-    from hubbub.ledger.recount import recount
+    from hubbub.ledger.verify.recount import recount
 
     clock = Clock()
     ledger = open_ledger(sqlite_path, clock=clock)
@@ -157,7 +157,7 @@ def test_an_account_without_charges_has_an_empty_report(sqlite_path: Path, open_
 
 
 def test_many_kinds_of_events_are_added_up_as_curves(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hubbub.ledger.recompute._KINDS", 1)
+    monkeypatch.setattr("hubbub.ledger.verify.recompute._KINDS", 1)
     with opened(original) as ledger:
         people, staff = report(ledger).accounts
     assert people.fixed is not None

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.errors import (
-    BudgetExceeded,
-    GrantError,
-    HubbubError,
-    KeyConflict,
-)
+from hubbub.errors import BudgetExceeded, GrantError, HubbubError, KeyConflict
 from hubbub.ledger import Ledger
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Charge

@@ -12,17 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import (
-    LedgerCorrupt,
-    LedgerError,
-    LedgerFull,
-    LedgerReadOnly,
-    LedgerUnreachable,
-)
+from hubbub.errors import LedgerCorrupt, LedgerError, LedgerFull, LedgerReadOnly, LedgerUnreachable
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger import sqlite as store_module
-from hubbub.ledger.forking import Traffic
-from hubbub.ledger.sqlite import SqliteSession, SqliteStore
+from hubbub.ledger.stores import sqlite as store_module
+from hubbub.ledger.stores.forking import Traffic
+from hubbub.ledger.stores.sqlite import SqliteSession, SqliteStore
 from tests.ledger.faults import ROOT, check_books, check_refusal, check_sentence, outcome, question, saw, stocked
 
 
@@ -248,7 +242,7 @@ class Connection:
     def put_down(self) -> None:
         self.down += 1
 
-    def lost(self) -> None:
+    def abandon(self) -> None:
         self.left += 1
 
 
@@ -311,7 +305,7 @@ import os, sys
 from pathlib import Path
 from hubbub.errors import LedgerUnreachable
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.sqlite import SqliteStore
+from hubbub.ledger.stores.sqlite import SqliteStore
 path, marks = Path(sys.argv[1]), Marks(sys.argv[2])
 reader = SqliteStore(path).reader()
 reader.run("BEGIN")
@@ -338,7 +332,7 @@ def test_a_file_that_was_replaced_while_a_fork_was_made_is_noticed(path: Path, m
     stocked(path, marks)
     with Ledger(path, marks=marks) as ledger:
         ledger.reserve(question("a"))
-        from hubbub.ledger.forking import TRAFFIC
+        from hubbub.ledger.stores.forking import TRAFFIC
 
         TRAFFIC.stop()
         path.rename(path.with_name("aside"))

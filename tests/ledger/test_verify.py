@@ -8,9 +8,9 @@ import pytest
 
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.schema import DERIVED
-from hubbub.ledger.sqlite import SqliteStore
-from hubbub.ledger.verify import Verified, verify_store
+from hubbub.ledger.stores.schema import DERIVED
+from hubbub.ledger.stores.sqlite import SqliteStore
+from hubbub.ledger.verify.verify import Verified, verify_store
 from tests.ledger import sample
 from tests.ledger.sample import Clock, Draft, damage, fill, forged, question
 
@@ -303,9 +303,9 @@ def test_what_is_written_meanwhile_is_verified_too(location: str | Path, open_le
 def test_more_entries_than_one_page_are_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = sample.sample(tmp_path / "ledger.db")
     for size in (1, 2, 5, sample.ENTRIES):
-        monkeypatch.setattr("hubbub.ledger.verify._PAGE", size)
+        monkeypatch.setattr("hubbub.ledger.verify.verify._PAGE", size)
         assert checked(path).entries == sample.ENTRIES
     damage(path, "DELETE FROM entries WHERE seq = 11")
     for size in (1, 2, 5, sample.ENTRIES):
-        monkeypatch.setattr("hubbub.ledger.verify._PAGE", size)
+        monkeypatch.setattr("hubbub.ledger.verify.verify._PAGE", size)
         assert refused(path).operands["entry"] == 11

@@ -13,9 +13,9 @@ import pytest
 from hubbub.errors import BudgetExceeded, LedgerCorrupt, LedgerError, LedgerFull, LedgerRolledBack, LedgerUnreachable
 from hubbub.ledger import Ledger, Marks, Ticket, rules
 from hubbub.ledger.book import Transaction
-from hubbub.ledger.sqlite import SqliteSession, SqliteStore
-from hubbub.ledger.store import Head, Interrupted
-from hubbub.ledger.writer import Writer
+from hubbub.ledger.stores.sqlite import SqliteSession, SqliteStore
+from hubbub.ledger.stores.store import Head, Interrupted
+from hubbub.ledger.stores.writer import Writer
 from tests.ledger.faults import ACCOUNT, FIT, check_refusal, eventually, outcome, question, stocked
 
 

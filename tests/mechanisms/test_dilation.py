@@ -9,8 +9,8 @@ from mpmath import mp
 from scipy import stats
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.dilation import LaplaceDilated, Student
-from hubbub.privacy.event import ApproxEvent, PureEvent
+from hubbub.mechanisms.local_sensitivity.dilation import LaplaceDilated, Student
+from hubbub.privacy.events.event import ApproxEvent, PureEvent
 from hubbub.privacy.neighbors import Neighbors
 
 

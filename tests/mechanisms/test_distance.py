@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.mechanisms import distance as d
+from hubbub.mechanisms.local_sensitivity import distance as d
 
 TOP = 30
 VALUES = st.lists(st.integers(0, TOP), max_size=9)

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 
 from hubbub.mechanisms import Gaussian, GridGaussian
 from hubbub.noise import laws
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.privacy import calibrate
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
@@ -208,7 +208,7 @@ class TestGrid:
 
 def test_noise_is_drawn_with_the_sigma_of_the_claim() -> None:
     source = Script([0, 0, 0])
-    with substituted(source):
+    with substitute(source):
         Gaussian(sigma=Fraction(5)).draw(5)
         Gaussian(sigma=Fraction(5)).draw(np.array([5]))
     assert source.kinds == [

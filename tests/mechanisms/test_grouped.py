@@ -9,8 +9,8 @@ import pytest
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, Extreme, Geometric, PerGroup, Quantile, Quantiles
-from hubbub.mechanisms.bins import EMPTY, Bins, binned
-from hubbub.privacy.event import BoundedRangeEvent, RepeatedEvent
+from hubbub.mechanisms.selection.bins import EMPTY, StepCounts, bin_steps
+from hubbub.privacy.events.event import BoundedRangeEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.testing.replay import replayed
@@ -23,23 +23,23 @@ ENDS = (F(0), F(9))
 
 
 def test_bins_are_ascending_and_hold_something() -> None:
-    found = Bins.of([(5, 1), (2, 3), (5, 4)])
+    found = StepCounts.of([(5, 1), (2, 3), (5, 4)])
     assert found.pairs() == [(2, 3), (5, 5)]
     assert found.each().tolist() == [2, 2, 2, 5, 5, 5, 5, 5]
     assert len(found) == 8
-    assert found == binned(np.array([5, 2, 5, 5, 2, 5, 2, 5]))
-    assert found != Bins.of([(2, 3), (5, 4)])
+    assert found == bin_steps(np.array([5, 2, 5, 5, 2, 5, 2, 5]))
+    assert found != StepCounts.of([(2, 3), (5, 4)])
     assert len(EMPTY) == 0
     for steps, counts in (([2, 2], [1, 1]), ([3, 2], [1, 1]), ([1, 2], [1, 0]), ([1], [1, 1])):
         with pytest.raises(ParameterError):
-            Bins(np.array(steps), np.array(counts))
+            StepCounts(np.array(steps), np.array(counts))
 
 
 def test_bins_are_clamped_value_by_value() -> None:
-    found = Bins.of([(-3, 2), (0, 1), (9, 1), (10, 4), (99, 1)])
+    found = StepCounts.of([(-3, 2), (0, 1), (9, 1), (10, 4), (99, 1)])
     assert found.within(9).pairs() == [(0, 3), (9, 6)]
     assert found.within(99).pairs() == [(0, 3), (9, 1), (10, 4), (99, 1)]
-    kept = Bins.of([(0, 1), (9, 1)])
+    kept = StepCounts.of([(0, 1), (9, 1)])
     assert kept.within(9) is kept
     assert EMPTY.within(3) is EMPTY
 
@@ -50,7 +50,7 @@ def test_counted_values_have_the_law_of_values(values: list[int], q: Fraction) -
     one = Quantile(epsilon=F(1), bounds=ENDS, grid=F(1), q=q)
     two = Quantiles(epsilon=F(1), bounds=ENDS, grid=F(1), targets=(F(1, 4), q), tie_bits=0)
     far = Extreme(epsilon=F(1), bounds=ENDS, grid=F(1), inside=2)
-    held = binned(np.array(values, dtype=np.int64))
+    held = bin_steps(np.array(values, dtype=np.int64))
     for output in range(10):
         assert one.log_mass(held, output) == one.log_mass(values, output)
         assert far.log_mass(held, output) == far.log_mass(values, output)
@@ -67,13 +67,13 @@ def test_counted_values_are_drawn_alike() -> None:
         with replayed(5) as one:
             first = np.asarray(mechanism.draw(values))
         with replayed(5) as other:
-            second = np.asarray(mechanism.draw(binned(np.array(values))))
+            second = np.asarray(mechanism.draw(bin_steps(np.array(values))))
         assert first.tolist() == second.tolist()
         assert one.draws == other.draws
 
 
 def test_many_counted_values_take_no_room() -> None:
-    held = Bins.of([(3, 1 << 40), (5, 1 << 40)])
+    held = StepCounts.of([(3, 1 << 40), (5, 1 << 40)])
     assert Quantile(epsilon=F(1), bounds=ENDS, grid=F(1), q=F(1, 4)).draw(held) == 3
     assert Extreme(epsilon=F(1), bounds=ENDS, grid=F(1)).draw(held) == 5
     assert Extreme(epsilon=F(1), bounds=ENDS, grid=F(1), highest=False).draw(held) == 3

@@ -48,9 +48,9 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
     select_keys,
 )
-from hubbub.mechanisms.convex import Loss
-from hubbub.mechanisms.registry_spatial import SPATIAL
-from hubbub.noise.entropy import substituted
+from hubbub.mechanisms.objective.convex import MarginLoss
+from hubbub.mechanisms.specimens.staged import CountThenLook
+from hubbub.noise.entropy import substitute
 from tests.noise.sources import Untouchable
 
 ONE, TENTH = Fraction(1), Fraction(1, 10)
@@ -62,7 +62,7 @@ NOT_PROBABILITIES: list[Any] = [*NOT_POSITIVE, 1, 1.0, 1.5, Fraction(3, 2)]
 
 @pytest.fixture(autouse=True)
 def _nothing_is_drawn() -> Iterator[None]:
-    with substituted(Untouchable()):
+    with substitute(Untouchable()):
         yield
 
 
@@ -114,8 +114,8 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "SparseSample": (SparseSample, {"epsilon": ONE, "size": 9, "level": 1}),
     "SparsePriority": (SparsePriority, {"epsilon": ONE, "size": 9, "count": 2}),
     "SparseFirst": (SparseFirst, {"vector": SparseVector(epsilon=ONE, threshold=0), "size": 9}),
-    "ObjectivePerturbation": (ObjectivePerturbation.at, {"epsilon": ONE, "loss": Loss.HINGE, "width": 2}),
-    "Staged": (Staged, {"epsilon": ONE, "plan": SPATIAL[0].mechanism.plan}),  # type: ignore[attr-defined]
+    "ObjectivePerturbation": (ObjectivePerturbation.at, {"epsilon": ONE, "loss": MarginLoss.HINGE, "width": 2}),
+    "Staged": (Staged, {"epsilon": ONE, "plan": CountThenLook()}),
 }
 POSITIVE = {
     "epsilon": [name for name, (_, given) in MADE.items() if "epsilon" in given],

@@ -18,9 +18,9 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
     select_keys,
 )
-from hubbub.mechanisms import keys as key_module
+from hubbub.mechanisms.keys import key_selection as key_module
 from hubbub.privacy import calibrate
-from hubbub.privacy.event import ApproxEvent, WithFailure
+from hubbub.privacy.events.event import ApproxEvent, WithFailure
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import follows

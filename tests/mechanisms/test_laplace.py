@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hubbub.mechanisms import Geometric, Laplace, TruncatedGeometric
 from hubbub.noise import laws
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import Script, follows
@@ -199,7 +199,7 @@ class TestLaplace:
 
 def test_noise_is_drawn_with_the_scale_of_the_claim() -> None:
     source = Script([0, 0, 0])
-    with substituted(source):
+    with substitute(source):
         Geometric(epsilon=Fraction(1, 3), sensitivity=2).draw(5)
         Laplace(epsilon=ONE, sensitivity=ONE, grid=Fraction(1, 4)).draw(np.array([0.5]))
     assert source.kinds[0] == ("discrete-laplace", {"scale": 6, "size": None})

@@ -11,10 +11,10 @@ from scipy.stats import chi
 from hubbub.audit.exact import Laws
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import ObjectivePerturbation
-from hubbub.mechanisms.convex import Examples, Loss, certified, gradient, minimum
-from hubbub.mechanisms.objective import WITHIN
-from hubbub.mechanisms.registry_objective import examples
-from hubbub.mechanisms.tilt import Tilt, bend_rounded_up, ridge_for
+from hubbub.mechanisms.objective.convex import Examples, MarginLoss, bound_gradient, gradient, minimum
+from hubbub.mechanisms.objective.objective import WITHIN
+from hubbub.mechanisms.objective.tilt import Tilt, bend_rounded_up, ridge_for
+from hubbub.mechanisms.specimens.objective import examples
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 
@@ -33,8 +33,8 @@ def people(count: int, width: int, columns: int = 1, seed: int = 5) -> Examples:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-@pytest.mark.parametrize("loss", list(Loss))
-def test_no_pair_loses_more_than_the_pure_claim(loss: Loss, pair: tuple[tuple[int, ...], ...]) -> None:
+@pytest.mark.parametrize("loss", list(MarginLoss))
+def test_no_pair_loses_more_than_the_pure_claim(loss: MarginLoss, pair: tuple[tuple[int, ...], ...]) -> None:
     mechanism = ObjectivePerturbation.at(loss=loss, width=1, epsilon=1, step=STEP)
     laws = Laws.of(mechanism, (examples(*pair[0]), examples(*pair[1])), OUTPUTS)
     assert all(abs(total - 1) < 1e-6 for total in laws.totals)
@@ -44,8 +44,8 @@ def test_no_pair_loses_more_than_the_pure_claim(loss: Loss, pair: tuple[tuple[in
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-@pytest.mark.parametrize("loss", list(Loss))
-def test_no_pair_loses_more_than_the_gaussian_claim(loss: Loss, pair: tuple[tuple[int, ...], ...]) -> None:
+@pytest.mark.parametrize("loss", list(MarginLoss))
+def test_no_pair_loses_more_than_the_gaussian_claim(loss: MarginLoss, pair: tuple[tuple[int, ...], ...]) -> None:
     mechanism = ObjectivePerturbation.at(loss=loss, width=1, epsilon=1, delta=Fraction(1, 100), step=STEP)
     laws = Laws.of(mechanism, (examples(*pair[0]), examples(*pair[1])), OUTPUTS)
     assert laws.delta(1.0) <= float(mechanism.event.failure) <= 0.01
@@ -54,7 +54,7 @@ def test_no_pair_loses_more_than_the_gaussian_claim(loss: Loss, pair: tuple[tupl
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.parametrize("rho", [Fraction(1, 50), Fraction(1, 2)])
 def test_zcdp_holds_at_every_order(rho: Fraction, pair: tuple[tuple[int, ...], ...]) -> None:
-    mechanism = ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=1, rho=rho, step=STEP)
+    mechanism = ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=1, rho=rho, step=STEP)
     held = mechanism.event.rho
     assert held is not None
     assert rho * Fraction(99, 100) < held <= rho
@@ -66,12 +66,12 @@ def test_zcdp_holds_at_every_order(rho: Fraction, pair: tuple[tuple[int, ...], .
 def test_zcdp_is_not_claimed_where_a_unit_has_no_single_direction() -> None:
     for shape in ({"columns": 3}, {"rows": 2}, {"single": False}):
         with pytest.raises(ParameterError, match="several rows"):
-            ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=2, rho=1, **shape)
+            ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=2, rho=1, **shape)
 
 
 def test_people_with_rows_on_both_sides_stay_within_their_claim() -> None:
     mechanism = ObjectivePerturbation.at(
-        loss=Loss.HINGE, width=1, rows=2, single=False, epsilon=1, delta=Fraction(1, 50), step=STEP
+        loss=MarginLoss.HINGE, width=1, rows=2, single=False, epsilon=1, delta=Fraction(1, 50), step=STEP
     )
     for more in ((1, 1), (1, -1), (-1, -1)):
         laws = Laws.of(mechanism, (examples(1, -1), examples(1, -1, *more)), OUTPUTS)
@@ -109,32 +109,32 @@ def test_the_ridge_keeps_the_determinant_within_its_share() -> None:
 
 
 def test_a_ridge_that_is_too_small_is_raised_and_a_larger_one_kept() -> None:
-    small = ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=3, epsilon=1, ridge=Fraction(1, 1000))
+    small = ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=3, epsilon=1, ridge=Fraction(1, 1000))
     assert small.ridge > 2
     assert small.event.epsilon is not None
     assert small.event.epsilon <= 1
-    assert ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=3, epsilon=1, ridge=50).ridge == 50
+    assert ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=3, epsilon=1, ridge=50).ridge == 50
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", list(MarginLoss))
 @pytest.mark.parametrize("count", [0, 1, 40, 700])
-def test_minima_are_certified_and_stationary(loss: Loss, count: int) -> None:
+def test_minima_are_certified_and_stationary(loss: MarginLoss, count: int) -> None:
     rows = people(count, 4, 2)
     linear = np.random.default_rng(1).normal(size=(4, 6)) * 30
     found = minimum(loss, rows, ridge=0.5, linear=linear, within=WITHIN)
-    assert np.all(certified(loss, rows, 0.5, linear, found) <= WITHIN)
+    assert np.all(bound_gradient(loss, rows, 0.5, linear, found) <= WITHIN)
     slopes = gradient(loss, rows, ridge=0.5, theta=found) + linear
     assert np.abs(slopes).max() < 1e-6
 
 
 def test_a_certificate_is_not_given_to_what_is_no_minimum() -> None:
     rows, linear = people(30, 3), np.ones((3, 1))
-    found = minimum(Loss.LOGISTIC, rows, ridge=1.0, linear=linear, within=WITHIN)
-    assert certified(Loss.LOGISTIC, rows, 1.0, linear, found + 1e-5)[0] > WITHIN
+    found = minimum(MarginLoss.LOGISTIC, rows, ridge=1.0, linear=linear, within=WITHIN)
+    assert bound_gradient(MarginLoss.LOGISTIC, rows, 1.0, linear, found + 1e-5)[0] > WITHIN
 
 
-@pytest.mark.parametrize("loss", list(Loss))
-def test_slopes_and_bends_are_derivatives(loss: Loss) -> None:
+@pytest.mark.parametrize("loss", list(MarginLoss))
+def test_slopes_and_bends_are_derivatives(loss: MarginLoss) -> None:
     margins = np.array([-800.0, -3.0, 0.49, 0.7, 1.2, 1.51, 3.0, 800.0])
     nearby = 1e-6
     slopes = (loss.cost(margins + nearby) - loss.cost(margins - nearby)) / (2 * nearby)
@@ -147,19 +147,19 @@ def test_slopes_and_bends_are_derivatives(loss: Loss) -> None:
 
 
 def test_several_columns_are_drawn_together() -> None:
-    mechanism = ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=2, columns=3, epsilon=100)
+    mechanism = ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=2, columns=3, epsilon=100)
     rows = people(50, 2, 3)
     drawn = np.asarray(mechanism.repeat(rows, times=7))
     assert drawn.shape == (7, 2, 3)
     assert mechanism.draw(rows).shape == (2, 3)
-    exact = minimum(Loss.LOGISTIC, rows, ridge=float(mechanism.ridge), linear=np.zeros((2, 3)), within=WITHIN)
+    exact = minimum(MarginLoss.LOGISTIC, rows, ridge=float(mechanism.ridge), linear=np.zeros((2, 3)), within=WITHIN)
     assert np.abs(drawn - exact).max() < 1
     with pytest.raises(ParameterError, match="columns"):
         mechanism.draw(people(5, 2, 1))
 
 
 def test_log_masses_by_density_agree_with_those_of_cells() -> None:
-    fine = ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=1, epsilon=1, step=Fraction(1, 1 << 12))
+    fine = ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=1, epsilon=1, step=Fraction(1, 1 << 12))
     rows = examples(1, 1, -1)
     for output in (-1.0, 0.0, 0.5):
         density = fine.log_masses(rows, np.array([[[output]]]))[0]
@@ -175,17 +175,17 @@ def test_rows_apart_count_by_weight_and_length() -> None:
 
 
 def test_statements_and_refusals() -> None:
-    mechanism = ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=2, rows=3, single=False, epsilon=1)
+    mechanism = ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=2, rows=3, single=False, epsilon=1)
     assert mechanism.needs.norm is Norm.ROWS
     assert mechanism.needs.sensitivity == 3
     assert mechanism.error(beta=0.01) > mechanism.error(beta=0.1) > 0
     with pytest.raises(ParameterError):
-        ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=2)
+        ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=2)
     with pytest.raises(ParameterError):
-        ObjectivePerturbation.at(loss=Loss.LOGISTIC, width=2, epsilon=1, rho=1)
+        ObjectivePerturbation.at(loss=MarginLoss.LOGISTIC, width=2, epsilon=1, rho=1)
     with pytest.raises(ParameterError, match="added or removed"):
         ObjectivePerturbation(
-            loss=Loss.HINGE, width=1, ridge=Fraction(1), scale=Fraction(1), cover=Fraction(1),
+            loss=MarginLoss.HINGE, width=1, ridge=Fraction(1), scale=Fraction(1), cover=Fraction(1),
             neighbors=Neighbors.REPLACE_ONE,
         )  # fmt: skip
     with pytest.raises(ParameterError):

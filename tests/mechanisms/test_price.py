@@ -15,7 +15,7 @@ from hubbub.audit.exact import Laws
 from hubbub.errors import MisfitError, ParameterError
 from hubbub.mechanisms import Exponential, PermuteAndFlip, Price
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import BoundedRangeEvent, PureEvent
+from hubbub.privacy.events.event import BoundedRangeEvent, PureEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 

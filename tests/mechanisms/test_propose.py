@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hubbub.audit.exact import Laws
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import ProposedQuantile, ProposeTestRelease, StableMode, TruncatedThreshold
-from hubbub.mechanisms.propose import StabilityTest
-from hubbub.privacy.event import ApproxEvent, ComposedEvent, DiscreteLaplaceEvent
+from hubbub.mechanisms.local_sensitivity.propose import StabilityTest
+from hubbub.privacy.events.event import ApproxEvent, ComposedEvent, DiscreteLaplaceEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.mechanisms.test_distance import changed

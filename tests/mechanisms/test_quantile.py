@@ -14,10 +14,10 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantile, Quantiles
-from hubbub.mechanisms.bins import EMPTY, binned, runs
-from hubbub.mechanisms.pieces import Pieces
-from hubbub.mechanisms.quantile import near_pieces, quantile_pieces
-from hubbub.privacy.event import BoundedRangeEvent, RepeatedEvent
+from hubbub.mechanisms.selection.bins import EMPTY, bin_steps, runs
+from hubbub.mechanisms.selection.pieces import Pieces
+from hubbub.mechanisms.selection.quantile import near_pieces, quantile_pieces
+from hubbub.privacy.events.event import BoundedRangeEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import FALSE_ALARM, follows
@@ -61,7 +61,7 @@ class TestPieces:
     @settings(max_examples=300)
     def test_they_cover_each_point_once_with_its_score(self, values: list[int], q: Fraction) -> None:
         held = [min(max(v, 0), 9) for v in values]
-        found = quantile_pieces(binned(np.array(held, dtype=np.int64)), q, 0, 9)
+        found = quantile_pieces(bin_steps(np.array(held, dtype=np.int64)), q, 0, 9)
         starts, widths, levels = found.starts, found.widths, found.levels
         covered = {}
         for start, width, level in zip(starts.tolist(), widths.tolist(), levels.tolist(), strict=True):
@@ -79,7 +79,7 @@ class TestPieces:
     @settings(max_examples=300)
     def test_near_and_far_ones_are_all_of_them(self, values: list[int], q: Fraction, rate: Fraction) -> None:
         """What is far weighs next to nothing, and together the same points have the same levels."""
-        held = binned(np.array(values, dtype=np.int64))
+        held = bin_steps(np.array(values, dtype=np.int64))
         near, whole = near_pieces(held, q, (0, 40), rate), quantile_pieces(held, q, 0, 40)
         parts = [near] if near.far is None else [near, near.far.made()]
         points = [_points(one) for one in parts]
@@ -249,7 +249,7 @@ class TestQuantile:
         assert stats.binomtest(misses, 2000, 0.1, alternative="greater").pvalue > FALSE_ALARM
 
     def test_a_wide_piece_is_uniform_inside(self) -> None:
-        drawn = quantile_pieces(binned(np.array([5])), Fraction(1, 2), 0, 9).choose_many(Fraction(0), 50_000)
+        drawn = quantile_pieces(bin_steps(np.array([5])), Fraction(1, 2), 0, 9).choose_many(Fraction(0), 50_000)
         assert follows(drawn, range(10), [0.1] * 10)
 
 
@@ -399,7 +399,7 @@ def test_a_grid_that_does_not_divide_the_bounds_ends_below_them() -> None:
 @given(st.lists(st.integers(-3, 6), max_size=12), st.integers(-5, 8))
 def test_bins_are_divided_like_their_values(values: list[int], step: int) -> None:
     ordered = np.sort(np.array(values, dtype=np.int64))
-    assert runs(ordered) == binned(ordered)
-    below, rest = runs(ordered).divided(step)
-    assert below == binned(ordered[ordered < step])
-    assert rest == binned(ordered[ordered >= step])
+    assert runs(ordered) == bin_steps(ordered)
+    below, rest = runs(ordered).split_at(step)
+    assert below == bin_steps(ordered[ordered < step])
+    assert rest == bin_steps(ordered[ordered >= step])

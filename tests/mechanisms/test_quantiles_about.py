@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantiles
-from hubbub.mechanisms.quantiles import WORTH
+from hubbub.mechanisms.selection.quantiles import WORTH
 
 
 def evenly(many: int, **options: Any) -> Quantiles:

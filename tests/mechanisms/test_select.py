@@ -13,9 +13,9 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
-from hubbub.mechanisms.select import levels_of
-from hubbub.noise.entropy import substituted
-from hubbub.privacy.event import BoundedRangeEvent, PureEvent, RepeatedEvent
+from hubbub.mechanisms.selection.select import levels_of
+from hubbub.noise.entropy import substitute
+from hubbub.privacy.events.event import BoundedRangeEvent, PureEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import FALSE_ALARM, Script, follows
@@ -309,7 +309,7 @@ def test_the_exponential_mechanism_on_counts_is_the_geometric_one() -> None:
 
 def test_noise_is_drawn_at_the_rate_of_the_claim() -> None:
     source = Script([1 << 61] * 9)
-    with substituted(source):
+    with substitute(source):
         Exponential(epsilon=ONE).draw([0, 0])
         PermuteAndFlip(epsilon=ONE).draw([0, 0])
         NoisyMax(epsilon=ONE).draw([0, 0])

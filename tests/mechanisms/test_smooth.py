@@ -13,10 +13,10 @@ from hubbub import Facts, Meter, Secret, Sensitivity
 from hubbub.audit.exact import Laws
 from hubbub.errors import MisfitError, ParameterError
 from hubbub.mechanisms import SmoothQuantile, SmoothSensitivity
-from hubbub.mechanisms.dilation import LaplaceDilated, Student
-from hubbub.noise.entropy import substituted
+from hubbub.mechanisms.local_sensitivity.dilation import LaplaceDilated, Student
+from hubbub.noise.entropy import substitute
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import ApproxEvent, PureEvent
+from hubbub.privacy.events.event import ApproxEvent, PureEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.mechanisms.test_distance import changed
@@ -138,7 +138,7 @@ def test_answers_come_in_the_units_of_the_bounds() -> None:
 def test_the_number_and_kind_of_draws_do_not_depend_on_the_data() -> None:
     for rows in ([5] * 50, [0] * 20 + [30] * 20, []):
         heard = Script([1 << 63, 3 << 60, 0])
-        with substituted(heard):
+        with substitute(heard):
             median().draw(rows)
         assert heard.kinds == [("rounded-student", {"degrees": 2, "reach": TOP, "size": None})]
 

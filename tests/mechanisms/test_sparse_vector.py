@@ -14,10 +14,10 @@ from scipy import stats
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import SparseVector
-from hubbub.mechanisms.sparse_vector import Found
+from hubbub.mechanisms.sparse.sparse_vector import Found
 from hubbub.noise import laws
-from hubbub.noise.entropy import substituted
-from hubbub.privacy.event import ComposedEvent, DiscreteLaplaceEvent, PureEvent, RepeatedEvent
+from hubbub.noise.entropy import substitute
+from hubbub.privacy.events.event import ComposedEvent, DiscreteLaplaceEvent, PureEvent, RepeatedEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.testing import replayed
@@ -350,7 +350,7 @@ class TestBoundaries:
 
     @pytest.mark.parametrize("value", [[1.5], 3, [[1, 2]], ["1"], None, [True]])
     def test_values_of_the_wrong_kind(self, value: Any) -> None:
-        with substituted(Untouchable()), pytest.raises(ParameterError, match="value must be"):
+        with substitute(Untouchable()), pytest.raises(ParameterError, match="value must be"):
             made().draw(value)
 
     @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 from hubbub import noise
 from hubbub.errors import ParameterError, SecretError, WatchOver
 from hubbub.mechanisms import Geometric, SparseVector
-from hubbub.mechanisms.stream import Above, Stream
-from hubbub.noise.entropy import substituted
+from hubbub.mechanisms.sparse.threshold_stream import Above, Stream
+from hubbub.noise.entropy import substitute
 from tests.noise.sources import Untouchable, follows
 
 ONE = Fraction(1)
@@ -90,7 +90,7 @@ def test_it_is_over_after_its_count() -> None:
     questions = stream(count=2)
     assert questions.left == 2
     assert [questions.ask(x) is None for x in (FAR, -FAR, FAR)] == [False, True, False]
-    with substituted(Untouchable()), pytest.raises(WatchOver, match="all 2 that it was paid for"):
+    with substitute(Untouchable()), pytest.raises(WatchOver, match="all 2 that it was paid for"):
         questions.ask(-FAR)
     with pytest.raises(WatchOver):
         questions.check()
@@ -99,13 +99,13 @@ def test_it_is_over_after_its_count() -> None:
 @pytest.mark.parametrize("bad", [1.5, [1], "1", None, True])
 def test_questions_are_whole_numbers(bad: Any) -> None:
     questions = stream()
-    with substituted(Untouchable()), pytest.raises(ParameterError, match="value must be a whole number"):
+    with substitute(Untouchable()), pytest.raises(ParameterError, match="value must be a whole number"):
         questions.ask(bad)
     assert questions.left == 1
 
 
 def test_it_is_made_of_a_sparse_vector() -> None:
-    with substituted(Untouchable()), pytest.raises(ParameterError, match="mechanism must be a SparseVector"):
+    with substitute(Untouchable()), pytest.raises(ParameterError, match="mechanism must be a SparseVector"):
         Stream(Geometric(epsilon=ONE))  # type: ignore[arg-type]
 
 

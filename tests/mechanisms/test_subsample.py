@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hubbub.errors import MisfitError, ParameterError
-from hubbub.mechanisms.laplace import Geometric
-from hubbub.mechanisms.subsample import BlockMean, BlockMedian, snapped
+from hubbub.gate.secret import Facts
+from hubbub.mechanisms.additive.laplace import Geometric
+from hubbub.mechanisms.local_sensitivity.subsample import BlockMean, BlockMedian, snap
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm, Sensitivity
-from hubbub.secret import Facts
 from hubbub.testing.replay import replayed
 
 ONE = Fraction(1)
@@ -27,7 +27,7 @@ TEN = (Fraction(0), Fraction(10))
     ],
 )  # fmt: skip
 def test_outputs_are_clamped_and_snapped(output: Any, steps: int) -> None:
-    assert snapped(output, TEN, ONE, 10) == steps
+    assert snap(output, TEN, ONE, 10) == steps
 
 
 def test_a_grid_that_does_not_end_on_the_bound_stays_within() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from hubbub.mechanisms import Gaussian, GaussianThreshold, LaplaceThreshold, TruncatedThreshold
-from hubbub.mechanisms import keys as key_module
-from hubbub.mechanisms.threshold import any_of, key_order, least_threshold
+from hubbub.mechanisms.keys import key_selection as key_module
+from hubbub.mechanisms.keys.threshold import any_of, key_order, least_threshold
 from hubbub.noise import laws
-from hubbub.noise.entropy import substituted
-from hubbub.privacy.event import ApproxEvent, WithFailure
+from hubbub.noise.entropy import substitute
+from hubbub.privacy.events.event import ApproxEvent, WithFailure
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.noise.sources import Script, follows
@@ -149,9 +149,9 @@ class TestEach:
 
     def test_the_noise_of_a_key_does_not_depend_on_where_it_stood(self, kind: Any) -> None:
         mechanism = kind(epsilon=Fraction(1, 50), delta=Fraction(1, 10))
-        with substituted(Script([1 << 62, 3 << 62, *range(1, 60)])):
+        with substitute(Script([1 << 62, 3 << 62, *range(1, 60)])):
             forward = mechanism.draw({"a": 10**6, "b": 2 * 10**6})
-        with substituted(Script([1 << 62, 3 << 62, *range(1, 60)])):
+        with substitute(Script([1 << 62, 3 << 62, *range(1, 60)])):
             assert mechanism.draw({"b": 2 * 10**6, "a": 10**6}) == forward
 
     def test_half_point_and_error(self, kind: Any) -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from hubbub.noise import bernoulli, bernoulli_exp, entropy, uniform_below, uniform_digits, uniform_within
 from hubbub.noise.bernoulli import FLOAT_SLACK, below, below_many, flip, flips, flips_exp
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import exactly, exp_minus
 from tests.noise.sources import FALSE_ALARM, Script, surprise
 
@@ -46,7 +46,7 @@ class TestCoins:
         assert not bernoulli_exp(10**6, size=10**5).any()
         assert bernoulli(1) is True
         assert bernoulli(0) is False
-        with substituted(Script([0, TOP, 0, TOP])):
+        with substitute(Script([0, TOP, 0, TOP])):
             assert bernoulli(0, size=2).tolist() == [False, False]
             assert bernoulli(1, size=2).tolist() == [True, True]
 
@@ -183,14 +183,14 @@ class TestUniform:
         drawn = uniform_digits(100_000, 4)
         assert drawn.dtype == np.int64
         assert surprise(np.bincount(drawn, minlength=16), np.full(16, 1 / 16)) > FALSE_ALARM
-        with substituted(Script([TOP, 0])):
+        with substitute(Script([TOP, 0])):
             assert uniform_digits(2, 63).tolist() == [(1 << 63) - 1, 0]
-        with substituted(Script([TOP, TOP >> 1])):
+        with substitute(Script([TOP, TOP >> 1])):
             assert uniform_digits(2, 1).tolist() == [1, 0]
 
     def test_widths_that_come_from_the_data_are_not_told(self) -> None:
         source = Script([0, 0])
-        with substituted(source):
+        with substitute(source):
             uniform_within(5)
             uniform_digits(1, 3)
         assert source.kinds == [("uniform-within", {}), ("uniform-digits", {"width": 3})]

@@ -16,7 +16,7 @@ from mpmath import mp, mpf
 from hubbub.errors import ParameterError
 from hubbub.noise import choice, race
 from hubbub.noise.choice import Rest, _exponents, _Weights, _whole_vector
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import Uniform, exp_minus_bounds
 from tests.noise.sources import FALSE_ALARM, Script, surprise
 
@@ -130,7 +130,7 @@ class TestRest:
     def test_a_word_that_falls_on_a_faint_rest_finds_it(self) -> None:
         given, _ = self.split([0, 40, 41], [1, 3, 5], 1)
         for word, outcome in ((TOP, 2), (TOP - 100, 2), (TOP - 200, 1), (TOP - 300, 1), (TOP - 500, 0)):
-            with substituted(Script([word, *[0] * 8])):
+            with substitute(Script([word, *[0] * 8])):
                 assert choice(rate=ONE, **given) == outcome
 
     def test_a_rest_that_is_likelier_than_the_others_is_refused(self) -> None:
@@ -290,9 +290,9 @@ class TestRace:
     def test_a_winner_is_uniform_among_those_that_passed(self) -> None:
         flips = [0, 0, 0]
         for word, winner in ((0, 0), (1 << 62, 1), (2 << 62, 2)):
-            with substituted(Script([*flips, word])):
+            with substitute(Script([*flips, word])):
                 assert race(levels=np.array([5, 5, 5]), rate=1) == winner
-        with substituted(Script([*flips, 3 << 62, 1 << 62])):  # two bits say 3: drawn again
+        with substitute(Script([*flips, 3 << 62, 1 << 62])):  # two bits say 3: drawn again
             assert race(levels=np.array([5, 5, 5]), rate=1) == 1
 
     def test_a_coin_too_close_for_floats_takes_its_own_exponent(self) -> None:
@@ -300,7 +300,7 @@ class TestRace:
         edge = exp_minus_bounds(Fraction(2, 3), 64)[0]
         for word, more, winner in ((edge - 2, [TOP], 1), (edge + 2, [], 0)):
             source = Script([0, word, *more])
-            with substituted(source):
+            with substitute(source):
                 assert race(levels=np.array([0, 2]), rate=Fraction(1, 3)) == winner
             assert source.left == 0
 
@@ -333,7 +333,7 @@ def test_exponents_of_small_steps_at_rates_beyond_every_float() -> None:
 
 def test_choices_do_not_tell_how_many_there_are() -> None:
     source = Script([1 << 60, 1 << 60, 0])
-    with substituted(source):
+    with substitute(source):
         choice(levels=np.array([0, 1]), rate=1)
         race(levels=np.array([0]), rate=1)
     assert source.kinds == [("choice", {"rate": 1, "size": None}), ("race", {"rate": 1, "size": None})]

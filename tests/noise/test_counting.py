@@ -11,7 +11,7 @@ from scipy import stats
 
 from hubbub.noise import binomial, counting, entropy, hypergeometric
 from hubbub.noise.counting import _binomial_law, _hypergeometric, _rational_binomial
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import Exact, exactly, exp_minus
 from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
 from tests.noise.sources import FALSE_ALARM, Script, follows
@@ -292,7 +292,7 @@ def _log(ratio: Fraction) -> float:
 
 def test_draws_are_announced() -> None:
     source = Script([1 << 63] * 3 + [1 << 63, 0, 0])
-    with substituted(source):
+    with substitute(source):
         binomial(n=3, p=0.5)
         hypergeometric(population=1, marked=0, draws=1)
     assert source.kinds == [

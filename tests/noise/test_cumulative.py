@@ -65,7 +65,7 @@ def test_laplace(scale: Fraction, bits: int) -> None:
     mass = {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-reach, reach + 1)}
     truth, total = [], mpf(0)
     for index in range(2 * reach - 1):
-        total += mass[cumulative.signed(index)]
+        total += mass[cumulative.value_at(index)]
         truth.append(total)
     check(cumulative.laplace(rate, reach), truth, bits=bits)
 
@@ -79,14 +79,14 @@ def test_gaussian(sigma: Fraction, both: bool) -> None:
     total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
     truth, running = [], mpf(0)
     for index in range(2 * reach - 1 if both else reach):
-        running += weight[abs(cumulative.signed(index)) if both else index]
+        running += weight[abs(cumulative.value_at(index)) if both else index]
         truth.append(running / total)
     check(cumulative.gaussian(sigma**2, reach, signed=both), truth)
     check(cumulative.gaussian(sigma**2, reach, signed=both), truth, bits=192)
 
 
 def test_signed_order_counts_every_integer_once() -> None:
-    assert [cumulative.signed(index) for index in range(7)] == [0, 1, -1, 2, -2, 3, -3]
+    assert [cumulative.value_at(index) for index in range(7)] == [0, 1, -1, 2, -2, 3, -3]
 
 
 def test_reach_leaves_little_behind() -> None:
@@ -114,7 +114,7 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
         "geometric": (cumulative.geometric(rate, count), [1 - r**j for j in range(1, count + 1)]),
         "laplace": (
             cumulative.laplace(rate, count),
-            [mp.fsum(mass[cumulative.signed(i)] for i in range(j)) for j in range(1, 2 * count)],
+            [mp.fsum(mass[cumulative.value_at(i)] for i in range(j)) for j in range(1, 2 * count)],
         ),
         "half": (
             cumulative.gaussian(scale**2, count, signed=False),
@@ -123,7 +123,7 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
         "signed": (
             cumulative.gaussian(scale**2, count, signed=True),
             [
-                mp.fsum(weight[abs(cumulative.signed(i))] for i in range(j)) / (2 * one_sided - 1)
+                mp.fsum(weight[abs(cumulative.value_at(i))] for i in range(j)) / (2 * one_sided - 1)
                 for j in range(1, 2 * count)
             ],
         ),

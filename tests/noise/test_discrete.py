@@ -11,9 +11,9 @@ from scipy import stats
 
 from hubbub.errors import CapacityError
 from hubbub.noise import cumulative, discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import exp_minus_bounds
-from hubbub.noise.table import CHUNK, Table
+from hubbub.noise.table import CHUNK, LawTable
 from tests.noise.sources import FALSE_ALARM, Array, Script, counts_of, follows, surprise
 
 DRAWS = 10**6
@@ -180,9 +180,11 @@ def test_tails_beyond_the_tables_are_exact_too(name: str, scale: float, monkeypa
     assert follows(one, support, law_of(name, scale))
 
 
-def constant(*, of: int, values: int) -> Table:
+def constant(*, of: int, values: int) -> LawTable:
     """A table that always gives the same outcome."""
-    return Table(range(values), lambda bits: [(1 << bits, 1 << bits) if j >= of else (0, 0) for j in range(values - 1)])
+    return LawTable(
+        range(values), lambda bits: [(1 << bits, 1 << bits) if j >= of else (0, 0) for j in range(values - 1)]
+    )
 
 
 def test_a_sample_beyond_int64_is_refused_and_not_wrapped() -> None:
@@ -284,9 +286,9 @@ class TestTruncated:
         law = discrete._laplace(Fraction(1))
         assert isinstance(law, discrete._Signed)
         edges = [0, *law.table._first_list]
-        word = {cumulative.signed(at): (edges[at] + edges[at + 1]) // 2 for at in range(7)}
+        word = {cumulative.value_at(at): (edges[at] + edges[at + 1]) // 2 for at in range(7)}
         source = Script([word[value] for value in (2, -2, 3, 0, -3, 3, -2, 2)])
-        with substituted(source):
+        with substitute(source):
             assert truncated_laplace(scale=1, reach=2, size=5).tolist() == [2, -2, 2, 0, -2]
         assert source.left == 0
         assert source.kinds == [("truncated-laplace", {"scale": 1, "reach": 2})]
@@ -294,7 +296,7 @@ class TestTruncated:
 
 def test_draws_are_announced_with_their_public_parameters() -> None:
     source = Script([0] * 9)
-    with substituted(source):
+    with substitute(source):
         geometric(scale=2)
         discrete_laplace(scale=2, size=2)
         discrete_gaussian(sigma=0.5)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+import hubbub.gate.meter
 import hubbub.mechanisms
-import hubbub.meter
 import hubbub.noise
 from hubbub import noise
 from hubbub.errors import EntropyError
 from hubbub.noise import entropy
-from hubbub.noise.entropy import SystemSource, substituted, words
+from hubbub.noise.entropy import SystemSource, substitute, words
 from tests.noise.sources import Script, Untouchable
 
 KEY = bytes(range(32))
@@ -122,7 +122,7 @@ class TestFailsClosed:
     def expect_refusal(self, monkeypatch: pytest.MonkeyPatch, urandom: Callable[[int], bytes]) -> None:
         monkeypatch.setattr(os, "urandom", urandom)
         source = SystemSource()
-        with substituted(source):
+        with substitute(source):
             for draw in (
                 lambda: noise.discrete_laplace(scale=1),
                 lambda: noise.discrete_gaussian(sigma=1, size=5),
@@ -243,14 +243,14 @@ class TestStreamsAreNeverShared:
 class TestSubstitution:
     def test_only_inside_and_restored_after_an_error(self) -> None:
         before = entropy._source.get()
-        with pytest.raises(AssertionError, match="run out"), substituted(Script([7])):
+        with pytest.raises(AssertionError, match="run out"), substitute(Script([7])):
             noise.discrete_laplace(scale=1000)
         assert entropy._source.get() is before
         assert isinstance(before, SystemSource)
 
     def test_other_threads_still_draw_from_the_system(self) -> None:
         seen: list[object] = []
-        with substituted(Untouchable()):
+        with substitute(Untouchable()):
             thread = threading.Thread(target=lambda: seen.append(noise.uniform_below(1 << 40)))
             thread.start()
             thread.join()
@@ -263,11 +263,11 @@ class TestSubstitution:
             def begin(self, kind: str, public: Mapping[str, object]) -> None:
                 told.append((kind, public))
 
-        with substituted(Recorder()):
+        with substitute(Recorder()):
             entropy.begin("kind", size=3)
         assert told == [("kind", {"size": 3})]
 
-    @pytest.mark.parametrize("module", [hubbub.noise, hubbub.mechanisms, hubbub.meter])
+    @pytest.mark.parametrize("module", [hubbub.noise, hubbub.mechanisms, hubbub.gate.meter])
     def test_no_public_signature_takes_a_source_or_a_seed(self, module: Any) -> None:
         forbidden = {"seed", "source", "rng", "random_state", "generator", "random", "entropy"}
         names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])

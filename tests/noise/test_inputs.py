@@ -10,7 +10,7 @@ import pytest
 
 from hubbub import noise
 from hubbub.errors import ParameterError
-from hubbub.noise.entropy import substituted
+from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import Exact, exactly
 from tests.noise.sources import Script, Untouchable
 
@@ -22,7 +22,7 @@ LEVELS = np.array([0, 1])
 
 @pytest.fixture(autouse=True)
 def _nothing_is_drawn() -> Iterator[None]:
-    with substituted(Untouchable()):
+    with substitute(Untouchable()):
         yield
 
 
@@ -48,7 +48,7 @@ def test_scales(bad: Any) -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1 << 20), 2.0**-20, 1 << 60, 2.0**60, np.float32(2), np.int64(5)])
 def test_the_ends_of_the_range_are_inside(scale: Any) -> None:
-    with substituted(Script([0] * 60)):
+    with substitute(Script([0] * 60)):
         assert noise.geometric(scale=scale) == 0
         assert noise.discrete_laplace(scale=scale) == 0
         assert noise.discrete_gaussian(sigma=scale) == 0
@@ -81,13 +81,13 @@ def test_probabilities(bad: Any) -> None:
 def test_exact_probabilities_above_one() -> None:
     expect_refused(lambda: noise.bernoulli(exactly(Fraction(3, 2))), "p")
     expect_refused(lambda: noise.binomial(n=5, p=exactly(2)), "p")
-    with substituted(Script([(1 << 64) - 1])):
+    with substitute(Script([(1 << 64) - 1])):
         assert noise.bernoulli(exactly(1))
 
 
 def test_exact_probabilities_below_zero() -> None:
     expect_refused(lambda: noise.bernoulli(Exact(lambda bits: (-1 << bits, -1))), "p")
-    with substituted(Script([0])):
+    with substitute(Script([0])):
         assert not noise.bernoulli(exactly(0))
 
 
@@ -121,7 +121,7 @@ def test_keys_that_are_not_counted() -> None:
         expect_refused(lambda bad=bad: noise.laplace_for_each(scale=1, size=bad), "size")  # type: ignore[misc]
         expect_refused(lambda bad=bad: noise.gaussian_for_each(sigma=1, size=bad), "size")  # type: ignore[misc]
     expect_refused(lambda: noise.truncated_laplace(scale=1, reach=0, size=1), "reach")
-    with substituted(Script([0])):
+    with substitute(Script([0])):
         assert noise.truncated_laplace(scale=1, reach=1, size=1).tolist() == [0]
 
 
@@ -141,7 +141,7 @@ def test_counts(bad: Any) -> None:
 
 
 def test_counts_up_to_the_limit() -> None:
-    with substituted(Script([5])):
+    with substitute(Script([5])):
         assert noise.choice(levels=LEVELS, rate=1, counts=np.array([0, (1 << 256) - 1], dtype=object)) == 1
 
 

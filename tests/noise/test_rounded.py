@@ -10,7 +10,7 @@ from scipy import stats
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.noise import rounded
-from hubbub.noise.entropy import begin, substituted
+from hubbub.noise.entropy import begin, substitute
 from tests.noise.sources import Script, Untouchable, follows
 
 WORD = 1 << 64
@@ -73,11 +73,11 @@ def test_a_point_on_the_curve_draws_until_it_is_off_it() -> None:
 def test_ratios_beyond_all_floats_are_cut_at_the_reach() -> None:
     # a = 0 to 64 digits: the fast path gives up, and the slow one sees that the value is beyond the reach either way
     script = Script([0, 1 << 62, 0])
-    with substituted(script):
+    with substitute(script):
         assert noise.rounded_student(scale=Fraction(1), degrees=1, reach=1000) == 1000
-    with substituted(Script([1 << 30, 1 << 62, WORD - 1])):
+    with substitute(Script([1 << 30, 1 << 62, WORD - 1])):
         assert noise.rounded_student(scale=Fraction(1), degrees=1, reach=1000) == -1000
-    with substituted(Script([1 << 63, 1 << 62, 0])):
+    with substitute(Script([1 << 63, 1 << 62, 0])):
         assert noise.rounded_student(scale=Fraction(4), degrees=1, reach=1000) == 2
 
 
@@ -94,11 +94,11 @@ def test_the_cut_is_exact() -> None:
 def test_the_source_is_not_told_the_scale() -> None:
     for scale in (Fraction(3), Fraction(5)):
         heard = Script([1 << 63, 3 << 60, 0])
-        with substituted(heard):
+        with substitute(heard):
             noise.rounded_student(scale=scale, degrees=2, reach=7)
         assert heard.kinds == [("rounded-student", {"degrees": 2, "reach": 7, "size": None})]
         heard = Script([WORD - 1, 0])
-        with substituted(heard):
+        with substitute(heard):
             noise.rounded_laplace(scale=scale, reach=7)
         assert heard.kinds == [("rounded-laplace", {"reach": 7, "size": None})]
 
@@ -106,7 +106,7 @@ def test_the_source_is_not_told_the_scale() -> None:
 @pytest.mark.parametrize("bad", [{"scale": 0}, {"reach": 0}, {"reach": 1 << 63}, {"size": -1}])
 def test_bad_arguments_draw_nothing(bad: dict[str, int]) -> None:
     good: dict[str, object] = {"scale": Fraction(1), "reach": 9}
-    with substituted(Untouchable()):
+    with substitute(Untouchable()):
         with pytest.raises(ParameterError):
             noise.rounded_laplace(**(good | bad))  # type: ignore[call-overload]
         with pytest.raises(ParameterError):

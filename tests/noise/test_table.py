@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.noise import cumulative, table
 from hubbub.noise.exact import exactly
-from hubbub.noise.table import BUCKET_BITS, GUIDE_FROM, Table
+from hubbub.noise.table import BUCKET_BITS, GUIDE_FROM, LawTable
 from tests.noise.sources import Script
 
 TOP = (1 << 64) - 1
@@ -21,8 +21,8 @@ def thirds(bits: int) -> list[tuple[int, int]]:
 
 
 @pytest.fixture
-def three() -> Table:
-    return Table([10, 20, 30], thirds)
+def three() -> LawTable:
+    return LawTable([10, 20, 30], thirds)
 
 
 CASES = [
@@ -43,21 +43,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "outcome"), CASES)
-def test_one(three: Table, words: list[int], outcome: int) -> None:
+def test_one(three: LawTable, words: list[int], outcome: int) -> None:
     source = Script(words)
     assert three.one(source) == outcome
     assert source.left == 0
 
 
 @pytest.mark.parametrize(("words", "outcome"), CASES)
-def test_many_without_a_guide(three: Table, words: list[int], outcome: int) -> None:
+def test_many_without_a_guide(three: LawTable, words: list[int], outcome: int) -> None:
     source = Script([words[0], 0, TOP, *words[1:]])
     assert three.many(source, 3).tolist() == [outcome, 10, 30]
     assert source.left == 0
 
 
 @pytest.mark.parametrize(("words", "outcome"), CASES)
-def test_many_with_a_guide(three: Table, words: list[int], outcome: int) -> None:
+def test_many_with_a_guide(three: LawTable, words: list[int], outcome: int) -> None:
     """The first sample takes its sixteen bits from the bucket and the other 48 of its first word only if it must."""
     bucket = words[0] >> 48
     open_bucket = bucket in (THIRD >> 48, TWO_THIRDS >> 48)
@@ -72,10 +72,10 @@ def test_many_with_a_guide(three: Table, words: list[int], outcome: int) -> None
     assert source.left == 0
 
 
-def test_every_bucket_of_the_guide_belongs_to_one_outcome_or_is_open(three: Table) -> None:
+def test_every_bucket_of_the_guide_belongs_to_one_outcome_or_is_open(three: LawTable) -> None:
     """Against the words at both ends of each bucket."""
-    for law in (three, Table(range(18), cumulative.geometric(Fraction(1), 17))):
-        guide = law._built_guide()
+    for law in (three, LawTable(range(18), cumulative.geometric(Fraction(1), 17))):
+        guide = law._build_guide()
         for bucket in range(1 << BUCKET_BITS):
             if guide[bucket] != law._undecided:
                 first, last = bucket << 48, (bucket + 1 << 48) - 1
@@ -84,7 +84,7 @@ def test_every_bucket_of_the_guide_belongs_to_one_outcome_or_is_open(three: Tabl
         assert opened == {low >> 112 for low, _ in law._cumulative(128)}
 
 
-def test_chunks_are_filled_completely(three: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_filled_completely(three: LawTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "CHUNK", 1000)
     source = Script(raw=np.full(2500, 0xFFFF, dtype=np.uint16).tobytes())
     assert (three.many(source, 2500) == 30).all()
@@ -92,14 +92,14 @@ def test_chunks_are_filled_completely(three: Table, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_threshold_of_one_is_never_passed() -> None:
-    law = Table([1, 2], lambda bits: [(1 << bits, 1 << bits)])
+    law = LawTable([1, 2], lambda bits: [(1 << bits, 1 << bits)])
     assert law.one(Script([TOP, TOP])) == 1
     assert law.many(Script([TOP, TOP]), 1).tolist() == [1]
     assert law.one(Script([TOP - 1])) == 1
 
 
 def test_a_threshold_of_zero_is_always_passed() -> None:
-    law = Table([1, 2], lambda bits: [(0, 0)])
+    law = LawTable([1, 2], lambda bits: [(0, 0)])
     assert law.one(Script([0, 0])) == 2
     assert law.one(Script([1])) == 2
 
@@ -107,7 +107,7 @@ def test_a_threshold_of_zero_is_always_passed() -> None:
 def test_bounds_that_straddle_a_word_are_not_trusted() -> None:
     """1/2 bracketed from both sides: both neighbouring words are open."""
     half = 1 << 63
-    law = Table([0, 1], lambda bits: [((1 << bits - 1) - 1, (1 << bits - 1) + 1)])
+    law = LawTable([0, 1], lambda bits: [((1 << bits - 1) - 1, (1 << bits - 1) + 1)])
     assert law.one(Script([half - 2])) == 0
     assert law.one(Script([half - 1, TOP - 1])) == 0
     assert law.one(Script([half, 1])) == 1
@@ -119,20 +119,20 @@ def test_bounds_that_straddle_a_word_are_not_trusted() -> None:
 
 
 def test_a_single_value_needs_no_threshold() -> None:
-    assert Table([7], lambda bits: []).many(Script([0, TOP]), 2).tolist() == [7, 7]
+    assert LawTable([7], lambda bits: []).many(Script([0, TOP]), 2).tolist() == [7, 7]
 
 
 def test_values_too_large_for_small_integers() -> None:
     edge = np.iinfo(np.int16).max
     for value, dtype in ((edge - 1, np.int16), (edge, np.int64), (-edge, np.int64), (1 << 40, np.int64)):
-        law = Table([0, value], lambda bits: [(1 << bits - 1, 1 << bits - 1)])
+        law = LawTable([0, value], lambda bits: [(1 << bits - 1, 1 << bits - 1)])
         source = Script(raw=np.full(GUIDE_FROM, 0xFFFF, dtype=np.uint16).tobytes())
         drawn = law.many(source, GUIDE_FROM)
         assert drawn.dtype == dtype
         assert (drawn == value).all()
 
 
-def test_small_and_large_draws_take_different_paths(three: Table) -> None:
+def test_small_and_large_draws_take_different_paths(three: LawTable) -> None:
     assert Script([0] * (GUIDE_FROM - 1)).left == 8 * (GUIDE_FROM - 1)
     few, many = Script([0] * (GUIDE_FROM - 1)), Script(raw=bytes(2 * GUIDE_FROM))
     assert len(three.many(few, GUIDE_FROM - 1)) == GUIDE_FROM - 1

@@ -9,13 +9,13 @@ import numpy as np
 from scipy import special
 
 from hubbub.errors import BudgetExceeded
-from hubbub.privacy import amplify, calibrate, convert, sampling
+from hubbub.privacy import amplify, calibrate, convert, shares
 from hubbub.privacy import filter as filters
-from hubbub.privacy.event import Event
+from hubbub.privacy.events import sampling
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import DELTA_UNIT, Charge, Spent, ZcdpFilter
 from hubbub.privacy.loss import Approx
-from hubbub.query import plan as planning
-from hubbub.query import shares
+from hubbub.query.plan import plan as planning
 from tests.planted.plant import Caught, Planted, both, in_place, named
 from tests.query import planted
 
@@ -94,11 +94,11 @@ def _classic(*, epsilon: Any, delta: Any, sensitivity: int = 1) -> Fraction:
     return Fraction(sensitivity * math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon))
 
 
-_calibrated = shares.calibrated
+_calibrate = shares.calibrate
 
 
-def _each_gets_all(measured: Any, policy: Any, epsilon: Fraction, delta: Fraction) -> Any:
-    return tuple(one for part in measured for one in _calibrated([part], policy, epsilon, delta))
+def _each_gets_all(measured: Any, budget: Any, **given: Any) -> Any:
+    return tuple(one for part in measured for one in _calibrate([part], budget, **given))
 
 
 ACCOUNTING = (
@@ -180,7 +180,7 @@ ACCOUNTING = (
         name="budget split wrong",
         about="Every number of a question gets the whole ε that all of them were to share.",
         subject=named("calibration"),
-        patch=in_place(planning, "_calibrated", _each_gets_all),
+        patch=in_place(planning, "calibrate", _each_gets_all),
         caught=Caught.MASSES,
     ),
 )

@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn import ball, bayes, classes, pulls
-from hubbub.learn.cells import Array
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.steps import BITS, Steps, in_ball
-from hubbub.mechanisms import objective
+from hubbub.engines.arrays import blocks
+from hubbub.learn.bayes import bayes
+from hubbub.learn.linear import gradients as pulls
+from hubbub.learn.statistics import classes
+from hubbub.learn.statistics.cells import Array
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.row_steps import BITS
+from hubbub.mechanisms.objective import objective
 from tests.planted.plant import Caught, Planted, in_place, named, specimen
 
 
@@ -16,22 +19,21 @@ def _flat(**_: Any) -> float:
     return 0.0
 
 
-def _as_long_as_they_are(values: Array, *, bits: int = BITS) -> Steps:
-    kept = in_ball(values, bits=bits)
-    longer = np.trunc(np.clip(values, -1, 1) * 1.25 * (1 << bits)).astype(np.int64)
-    return Steps(parts=longer, grid=kept.grid, l1=kept.l1, l2_squared=kept.l2_squared, linf=kept.linf)
+def _as_long_as_they_are(values: Array, *, bits: int = BITS) -> Array:
+    return np.trunc(np.clip(values, -1, 1) * 1.25 * (1 << bits)).astype(np.int64)
 
 
-def _longer_in_place(block: Array, *, bits: int, weights: Array | None) -> Array:
-    block[:] = np.trunc(np.clip(block, -1, 1) * 1.25 * (1 << bits))
-    return block
+def _longer_in_place(rows: Array, most: float, weights: Array | None, *, out: Array, room: Array) -> Array:
+    out[:] = np.trunc(np.clip(rows, -1, 1) * 1.25 * most)
+    return out
 
 
-_honest_classes = classes.classes_of
+_honest_classes = classes.buy_classes
 
 
-def _as_wide_as_all(declared: Any, y: Array, **given: Any) -> Array:
-    return _honest_classes(declared, y, **given).astype(y.dtype)
+def _as_wide_as_all(declared: Any, y: Array, data: Any, **given: Any) -> Any:
+    found, rows = _honest_classes(declared, y, data, **given)
+    return found.astype(y.dtype), rows
 
 
 def _one_each(crowd: Crowd) -> Array:
@@ -50,14 +52,14 @@ CLASSIFY: tuple[Planted, ...] = (
         name="logistic regression on rows that are too long",
         about="The intercept is added after rows were shortened, so that they are longer than was proven.",
         subject=named("learn: LogisticRegression"),
-        patch=in_place(ball, "shortened", _longer_in_place),
+        patch=in_place(blocks, "shorten", _longer_in_place),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="classes as wide as a private one",
         about="The array of bought classes has the type of all labels: it is as wide as the longest, shown or not.",
         subject=named("learn: GaussianNB, classes bought, gaussian"),
-        patch=in_place(bayes, "classes_of", _as_wide_as_all),
+        patch=in_place(bayes, "buy_classes", _as_wide_as_all),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -6,19 +6,19 @@ import time
 from fractions import Fraction
 from typing import Any
 
-from hubbub import purse
+from hubbub.gate import purse
+from hubbub.gate.meter import Meter
+from hubbub.gate.purse import InMemory, OnLedger, Payment, Prepaid
+from hubbub.gate.release import Release
+from hubbub.gate.secret import Facts, Secret
+from hubbub.gate.watch import Watch
 from hubbub.ledger import rules
-from hubbub.mechanisms import reals
+from hubbub.mechanisms.additive import reals
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.stream import Stream
-from hubbub.meter import Meter
+from hubbub.mechanisms.sparse.threshold_stream import Stream
 from hubbub.noise import entropy
-from hubbub.privacy.event import Event
-from hubbub.purse import InMemory, OnLedger, Payment, Prepaid
-from hubbub.query.bought import Wanted
-from hubbub.release import Release
-from hubbub.secret import Facts, Secret
-from hubbub.watch import Watch
+from hubbub.privacy.events.event import Event
+from hubbub.query.missing.bought import WantedFact
 from tests.planted.plant import Caught, Planted, in_place, named
 
 
@@ -145,7 +145,7 @@ GATE = (
         name="facts outliving a redefinition",
         about="Bounds that were bought for a column are taken for another one of its name.",
         subject=named("gate"),
-        patch=in_place(Wanted, "name", lambda self, policy: f"{self.lacking} {self.text}"),
+        patch=in_place(WantedFact, "name", lambda self, policy: f"{self.lacking} {self.text}"),
         caught=Caught.REPLAY,
     ),
     Planted(

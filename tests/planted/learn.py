@@ -1,32 +1,25 @@
 """Bugs in what is learned: exact numbers beside noisy ones, bounds that do not bound, and shares spent twice."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from hubbub.learn import (
-    asked,
-    blocks,
-    classes,
-    estimator,
-    gram,
-    kmeans,
-    kmeans_rounds,
-    regression,
-    scaler,
-    steps,
-    tuition,
-)
-from hubbub.learn.cells import Array
-from hubbub.learn.crowd import Crowd
+from hubbub.engines.arrays import blocks
+from hubbub.learn import estimator, scaler, tuition
+from hubbub.learn.kmeans import kmeans
+from hubbub.learn.kmeans import rounds as kmeans_rounds
+from hubbub.learn.linear import regression
+from hubbub.learn.statistics import classes
+from hubbub.learn.statistics import row_steps as steps
+from hubbub.learn.statistics.cells import Array
+from hubbub.learn.statistics.features import Features
 from hubbub.query import totals
 from tests.planted.plant import Caught, Planted, both, in_place, named
 
 _fit, _fitted_scaler = kmeans.KMeans.fit, scaler.StandardScaler.fit
-_summed, _reached = kmeans_rounds.summed, tuition.reached
+_summed, _reached = kmeans_rounds.sum_offsets, tuition.reach_of
 
 
 def _labelled(self: Any, X: Any, y: Any = None, *, groups: Any = None) -> Any:  # noqa: N803
@@ -47,46 +40,41 @@ def _missing_counted(self: Any, X: Any, y: Any = None, *, groups: Any = None) ->
     return self
 
 
-def _low_twice(parts: Sequence[Array], low: Array, high: Array) -> Callable[[slice], Array]:
+def _low_twice(x: totals.Number, low: Array, high: Array) -> totals.Number:
     half = (high - low) / 2
-
-    def rows(part: slice) -> Array:
-        moved = steps.cleaned(np.hstack([one[part] for one in parts]), missing=low) - low - half
-        return np.minimum(np.maximum(np.maximum(moved / half, -1.0), -1.0), 1e6)
-
-    return rows
+    moved: totals.Number = (x.fill_missing(low.tolist()) - (low + half).tolist()) / half.tolist()
+    return moved._with("greatest", -1.0)
 
 
-def _not_clipped_again(rows: Callable[[slice], Array], *, width: int, crowd: Crowd, bits: int = steps.BITS) -> Array:
-    total: Array = np.trunc(rows(slice(0, crowd.rows)) * (1 << bits)).sum(axis=0).astype(np.int64)
-    return total
+def _low_alone(value: totals.Number, low: Any, high: Any) -> totals.Number:
+    return value._with("greatest", low)._with("least", 1e6)
 
 
 def _unspent(self: tuition.Tuition, share: Any) -> Fraction:
     return Fraction(share)
 
 
-def _by_true_rows(self: tuition.Tuition, crowd: Crowd, *, share: Any, label: str = "number of rows") -> float:
+def _by_true_rows(self: tuition.Tuition, data: Features, *, share: Any, label: str = "number of rows") -> float:
     self.spend(share)
-    return float(crowd.rows)
+    return float(len(data.here.table))
 
 
-def _unclipped(centres: Array, points: Any, *, buyer: Any, measured: Any, ends: Array, seen: Any) -> Array:
+def _unclipped(centres: Array, points: Any, data: Features, *, measured: Any, ends: Array, seen: Any) -> Any:
     """Sums whose coordinates are cut off four times further out than their noise was made for."""
     far = replace(measured, far=4 * measured.far)
-    return _summed(centres, points, buyer=buyer, measured=far, ends=4 * ends, seen=seen)
+    return _summed(centres, points, data, measured=far, ends=4 * ends, seen=seen)
 
 
-def _rows_of_one(parts: steps.Steps, crowd: Crowd) -> Any:
-    return _reached(parts, Crowd(rows=crowd.rows, units=crowd.units, most=1))
+def _rows_of_one(parts: steps.Steps, data: Features) -> Any:
+    return _reached(parts, replace(data, most=1))
 
 
-def _at_full_length(block: Array, *, bits: int, weights: Array | None) -> Array:
-    return np.asarray(np.trunc(block * (1 << bits)))
+def _at_full_length(rows: Array, most: float, weights: Array | None, *, out: Array, room: Array) -> Array:
+    return np.trunc(np.multiply(rows, most, out=out), out=out)
 
 
-def _exact_ends(bounds: Any, x: Array, *, crowd: Crowd, tuition: Any, share: Fraction = Fraction(0)) -> Any:
-    known = np.where(np.isfinite(x), x, 0.0)
+def _exact_ends(bounds: Any, x: Any, data: Features, **_: Any) -> Any:
+    known = data.here.arrays.rows(x.known([0.0] * x.width))
     return known.min(axis=0) - 1.0, known.max(axis=0) + 1.0
 
 
@@ -101,11 +89,11 @@ def _labels_at_once(given: Array) -> list[Any]:
     return [str(one) if shared.dtype.kind == "U" else one for one in shared.tolist()]
 
 
-def _no_weight(_: asked.Formula) -> None:
+def _no_weight(_: Features) -> None:
     return None
 
 
-def _as_it_is(value: totals.Number, _: float, __: float) -> totals.Number:
+def _as_it_is(value: totals.Number, _: Any, __: Any) -> totals.Number:
     return value
 
 
@@ -135,7 +123,7 @@ LEARN: tuple[Planted, ...] = (
         name="lower bound used twice",
         about="Values are clipped at their lower bound, and at their lower bound again.",
         subject=named("learn: StandardScaler"),
-        patch=both(in_place(scaler, "unit_rows", _low_twice), in_place(blocks, "box_total", _not_clipped_again)),
+        patch=both(in_place(scaler, "unit_rows", _low_twice), in_place(totals.Number, "clip", _low_alone)),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -156,28 +144,28 @@ LEARN: tuple[Planted, ...] = (
         name="offsets clipped too late",
         about="Rows far from their centre count for more than the noise of the sums was made for.",
         subject=named("learn: KMeans"),
-        patch=in_place(kmeans_rounds, "summed", _unclipped),
+        patch=in_place(kmeans_rounds, "sum_offsets", _unclipped),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="a person taken for one row",
         about="Sums over people with two rows each are noised for one.",
         subject=named("learn: KMeans, people"),
-        patch=both(in_place(tuition, "reached", _rows_of_one), in_place(kmeans_rounds, "reached", _rows_of_one)),
+        patch=in_place(tuition, "reach_of", _rows_of_one),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="rows of products not shortened",
         about="Rows that are longer than the noise of their products was made for count at full length.",
         subject=named("learn: PCA"),
-        patch=in_place(gram, "shortened", _at_full_length),
+        patch=in_place(blocks, "shorten", _at_full_length),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="bounds read off the data",
         about="Columns are scaled by their exact ends, for nothing.",
         subject=named("learn: LinearRegression, bounds bought"),
-        patch=in_place(regression, "bounds_of", _exact_ends),
+        patch=in_place(regression, "buy_bounds", _exact_ends),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -198,14 +186,14 @@ LEARN: tuple[Planted, ...] = (
         name="rows in an engine not weighed",
         about="A person with many rows counts with all of them in sums that an engine makes.",
         subject=named("learn, in an engine: PCA, people"),
-        patch=in_place(asked.Formula, "weight", property(_no_weight)),
+        patch=in_place(Features, "weight", property(_no_weight)),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="values in an engine not clipped",
         about="Formulas that are sent to an engine leave out where values are cut off.",
         subject=named("learn, in an engine: StandardScaler, bounds bought, people"),
-        patch=in_place(totals.Number, "clipped", _as_it_is),
+        patch=in_place(totals.Number, "clip", _as_it_is),
         caught=Caught.REPLAY,
     ),
 )

@@ -17,13 +17,14 @@ import numpy as np
 from hubbub.audit.chance import Chance
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair, Subject
-from hubbub.engines import codes, dense
-from hubbub.mechanisms.splits import Cuts
-from hubbub.mechanisms.staged import GRAIN, Tariff
+from hubbub.engines.lower import cells as dense
+from hubbub.engines.lower import group_codes as codes
+from hubbub.mechanisms.staged.splits import Cuts
+from hubbub.mechanisms.staged.staged import GRAIN, Tariff
 from hubbub.noise import scattered
-from hubbub.publish.layer import Array
 from hubbub.publish.sparse import filters
 from hubbub.publish.sparse.keys import Keys
+from hubbub.publish.strategies.layer import Array
 from tests.planted.plant import Caught, Planted, in_place, named, specimen
 from tests.publish import test_replay_publish as whole
 from tests.publish import test_replay_sparse as replay
@@ -99,7 +100,7 @@ class Publications:
     def answers(self, value: Any, *, times: int) -> Outputs:
         return np.zeros(times)
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         return f"{pair.x}\nrows = {pair.x.rows}\nneighbour = {pair.x.other}"
 
 
@@ -107,7 +108,7 @@ def publications() -> Subject:
     return Publications()
 
 
-_packed = Keys.packed
+_packed = Keys.pack
 
 
 def _short(self: Keys, places: Any) -> Array:
@@ -155,7 +156,7 @@ MAPS = (
         name="cells that share a code",
         about="Cells of a huge domain are told apart by a short code, so that a unit's rows in several add up in one.",
         subject=publications,
-        patch=in_place(Keys, "packed", _short),
+        patch=in_place(Keys, "pack", _short),
         caught=Caught.REPLAY,
     ),
     Planted(

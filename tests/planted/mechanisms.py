@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from hubbub import noise
-from hubbub.mechanisms import distance, laplace, smooth
+from hubbub.mechanisms.additive import laplace
+from hubbub.mechanisms.additive.laplace import Geometric, TruncatedGeometric
+from hubbub.mechanisms.additive.reals import _OnGrid
+from hubbub.mechanisms.additive.response import RandomizedResponse
 from hubbub.mechanisms.base import Array, settle
 from hubbub.mechanisms.integers import off_grid
-from hubbub.mechanisms.laplace import Geometric, TruncatedGeometric
-from hubbub.mechanisms.propose import StabilityTest
-from hubbub.mechanisms.reals import _OnGrid
-from hubbub.mechanisms.response import RandomizedResponse
-from hubbub.mechanisms.select import _Selection
-from hubbub.mechanisms.threshold import KeySelection, LaplaceThreshold
+from hubbub.mechanisms.keys.threshold import KeySelection, LaplaceThreshold
+from hubbub.mechanisms.local_sensitivity import distance, smooth
+from hubbub.mechanisms.local_sensitivity.propose import StabilityTest
+from hubbub.mechanisms.selection.select import _Selection
 from hubbub.noise import laws
 from hubbub.noise.exact import Exact, exactly, exp_minus
 from tests.planted.plant import Caught, Planted, both, in_place, specimen
@@ -56,14 +57,14 @@ def _full_rate(self: _Selection) -> Fraction:
 
 def _rejected(self: TruncatedGeometric, value: int, *, times: int) -> Array:
     """Drawn again until it lies within the ends, instead of put on them."""
-    drawn = np.asarray(self._inner.repeat(self._clamped(value), times=times))
+    drawn = np.asarray(self._inner.repeat(self._clamp(value), times=times))
     while (outside := (drawn < self.low) | (drawn > self.high)).any():
-        drawn[outside] = self._inner.repeat(self._clamped(value), times=int(outside.sum()))
+        drawn[outside] = self._inner.repeat(self._clamp(value), times=int(outside.sum()))
     return drawn
 
 
 def _renormalised(self: TruncatedGeometric, value: int, output: int) -> float:
-    centre, scale = self._clamped(value), self._inner.scale
+    centre, scale = self._clamp(value), self._inner.scale
     logs = [laws.laplace_log_mass(one - centre, scale) for one in range(self.low, self.high + 1)]
     inside = self.low <= output <= self.high
     return laws.laplace_log_mass(output - centre, scale) - float(np.logaddexp.reduce(logs)) if inside else -math.inf

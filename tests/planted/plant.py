@@ -11,10 +11,12 @@ from unittest import mock
 from hubbub.audit.report import Report
 from hubbub.audit.specimens import OfSpecimen
 from hubbub.audit.subject import Subject
-from hubbub.mechanisms.registry import SPECIMENS
-from hubbub.testing.subjects import subject_of
+from hubbub.audit.subjects.registry import subject_of
+from hubbub.mechanisms.specimens.registry import build_specimens, find_specimen
 
 Patch = Callable[[], AbstractContextManager[Any]]
+
+build_specimens()  # they are built when asked for: here, before any bug could be calibrated into them
 
 
 class Caught(StrEnum):
@@ -82,7 +84,7 @@ def specimen(name: str) -> Callable[[], Subject]:
     """A mechanism of the registry, calibrated anew: as it is when the product starts with the bug in it."""
 
     def made() -> Subject:
-        (found,) = (one for one in SPECIMENS if one.name == name)
+        found = find_specimen(name)
         return OfSpecimen(replace(found, mechanism=replace(found.mechanism)))  # type: ignore[type-var]
 
     return made

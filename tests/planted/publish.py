@@ -9,22 +9,24 @@ from typing import Any
 import numpy as np
 
 from hubbub.mechanisms import Gaussian, Geometric
-from hubbub.mechanisms.resolution import Resolution
+from hubbub.mechanisms.staged.resolution import Resolution
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish import cube_basis, nodes, strategy, terms
+from hubbub.publish import terms
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.cube_basis import Coefficients
-from hubbub.publish.haar import Band
-from hubbub.publish.hashed import Hashed, Signs
-from hubbub.publish.layer import Array, Cells, Shape
-from hubbub.publish.nested import Groups
-from hubbub.publish.nodes import Nodes
-from hubbub.publish.records import Axes, Dense
-from hubbub.publish.residual import Residuals
-from hubbub.publish.rounded_matrix import Along
+from hubbub.publish.marginals import cube_basis
+from hubbub.publish.marginals.cube_basis import Coefficients
+from hubbub.publish.marginals.records import Axes, DenseRecords
+from hubbub.publish.marginals.residual import Residuals
+from hubbub.publish.strategies import nodes, strategy
+from hubbub.publish.strategies.haar import Band
+from hubbub.publish.strategies.hashed import Hashed, Signs
+from hubbub.publish.strategies.layer import Array, CellLayer, Shape
+from hubbub.publish.strategies.nested import Groups
+from hubbub.publish.strategies.nodes import Nodes
+from hubbub.publish.strategies.rounded_matrix import Along
+from hubbub.publish.strategies.topdown import TopDown
 from hubbub.publish.terms import Noise, Terms
-from hubbub.publish.topdown import TopDown
 from tests.planted.plant import Caught, Patch, Planted, both, in_place, named
 
 _through, _of_band, _of_matrix, _of_residuals = Contribution.through, Band.reach, Along.reach, Residuals.reach
@@ -38,7 +40,7 @@ def _reach(layer: type, wrong: Callable[[Any, Contribution], Sensitivity]) -> Pa
 # What one unit adds
 
 
-def _each_of_one(self: Cells, one: Contribution) -> Sensitivity:
+def _each_of_one(self: CellLayer, one: Contribution) -> Sensitivity:
     return one.through(column_l1=1, squares=one.cells, signed=False)
 
 
@@ -55,7 +57,7 @@ def _as_if_added(self: Contribution, *, column_l1: int, squares: int, signed: bo
 
 
 def _one_node_a_cell(self: Nodes | Groups, one: Contribution) -> Sensitivity:
-    return one.through(column_l1=1, squares=one.packed(1), signed=False)
+    return one.through(column_l1=1, squares=one.pack(1), signed=False)
 
 
 def _wrapped(cells: Array, *, terms: int) -> Array:
@@ -65,7 +67,7 @@ def _wrapped(cells: Array, *, terms: int) -> Array:
 def _unsigned(self: Band, one: Contribution) -> Sensitivity:
     if not any(self.band):
         return _of_band(self, one)
-    return one.through(column_l1=1, squares=one.packed(math.prod(self.blocks) // 2), signed=False)
+    return one.through(column_l1=1, squares=one.pack(math.prod(self.blocks) // 2), signed=False)
 
 
 def _base_of_one_cell(self: Band, one: Contribution) -> Sensitivity:
@@ -107,7 +109,7 @@ def _mean_column(self: Along, one: Contribution) -> Sensitivity:
 
 
 def _orthogonal_columns(self: Along, one: Contribution) -> Sensitivity:
-    squares = one.packed(1) * math.prod(factor.column_squares for factor in self.factors)
+    squares = one.pack(1) * math.prod(factor.column_squares for factor in self.factors)
     return one.through(column_l1=math.prod(factor.column_l1 for factor in self.factors), squares=squares, signed=False)
 
 
@@ -135,10 +137,10 @@ def _one_row(self: Hashed, one: Contribution) -> Sensitivity:
 
 
 def _norms_kept(self: Signs, one: Contribution) -> Sensitivity:
-    return one.through(column_l1=self.size, squares=self.size * one.packed(1), signed=True)
+    return one.through(column_l1=self.size, squares=self.size * one.pack(1), signed=True)
 
 
-def _by_its_size(self: Dense, axes: Axes) -> Array:
+def _by_its_size(self: DenseRecords, axes: Axes) -> Array:
     """NumPy takes unsigned numbers for a single sum above 2^63, and floats for those beside signed ones."""
     rest = tuple(axis for axis in range(self._cells.ndim) if axis not in axes)
     return np.asarray(self._cells.sum(axis=rest))
@@ -152,7 +154,7 @@ def _signed_by_size(table: Array) -> Array:
 
 
 def _score_of_one_row(self: Resolution, blocks: int) -> int:
-    return -(-_score_reach(self, blocks) // self.moved)
+    return -(-_score_reach(self, blocks) // self.reach)
 
 
 PUBLISH = (
@@ -251,7 +253,9 @@ PUBLISH = (
         name="a sum that takes its type by its size",
         about="A total above 2^63 becomes a float, which is refused: the error tells how many rows there are.",
         subject=named("publish: cube"),
-        patch=both(in_place(Dense, "marginal", _by_its_size), in_place(cube_basis, "signed", _signed_by_size)),
+        patch=both(
+            in_place(DenseRecords, "marginal", _by_its_size), in_place(cube_basis, "contrast_pairs", _signed_by_size)
+        ),
         caught=Caught.DISTANCE,
     ),
     Planted(
@@ -272,7 +276,7 @@ PUBLISH = (
         name="cells of one row each",
         about="A unit has up to two rows in each of its cells, and each was taken for one.",
         subject=named("publish: flat, gaussian"),
-        patch=_reach(Cells, _each_of_one),
+        patch=_reach(CellLayer, _each_of_one),
         caught=Caught.DISTANCE,
     ),
     Planted(

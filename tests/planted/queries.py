@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.engines import aggregate, keyed
-from hubbub.engines.words import Sql
-from hubbub.mechanisms import Geometric, integers, laplace
-from hubbub.meter import Meter
+from hubbub.engines.lower import aggregate
+from hubbub.engines.lower import private_keys as keyed
+from hubbub.engines.nodes.queries import Query
+from hubbub.engines.nodes.scalars import Scalar
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed, open_sealed
+from hubbub.mechanisms import Geometric, integers
+from hubbub.mechanisms.additive import laplace
 from hubbub.policy.tables import Policy
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query import looks
-from hubbub.query import plan as planning
-from hubbub.query.both_ends import BothEnds
-from hubbub.query.looks import Look
-from hubbub.query.ops import Aggregate, Counted, JoinPublic, Relation
-from hubbub.query.plan import Plan
-from hubbub.session import Database
+from hubbub.query.missing import looks
+from hubbub.query.missing.looks import Look
+from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation
+from hubbub.query.plan import measure, statistic
+from hubbub.query.plan import plan as planning
+from hubbub.query.plan.both_ends import BothEnds
+from hubbub.query.plan.plan import Plan
 from tests.planted import questions
 from tests.planted.plant import Caught, Patch, Planted, both, in_place
 from tests.query import planted, planted_own, test_replay_power
@@ -28,7 +32,7 @@ from tests.query import planted, planted_own, test_replay_power
 # What is read
 
 
-_one_row, _sensitivity = planning.one_row_a_unit, planning._sensitivity
+_one_row, _bound = planning.one_row_a_unit, statistic.bound_tally
 
 
 def _still_one_row(relation: Relation, policy: Policy) -> bool:
@@ -48,10 +52,12 @@ def _clamped_unless_a_key(what: str) -> Patch:
     return in_place(aggregate, what, made)
 
 
-def _by_few_bits(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+def _by_few_bits(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
     return planted._placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY hash(unit) % 3 ORDER BY hash(unit, code), unit, code)"
-        f" AS rank FROM ({rows}) AS a) AS b WHERE rank <= {most}"
+        " AS rank FROM (",
+        rows,
+        f") AS a) AS b WHERE rank <= {most}",
     )
 
 
@@ -65,26 +71,32 @@ def _suppressed(value: Any, added: Any) -> Any:
     return np.where(np.asarray(value) < 5, 0, _sum(value, added))
 
 
-def _all_of_them(self: Database, planned: Plan, counted: Counted, meter: Meter) -> tuple[Counted, Any]:
+def _all_of_them(planned: Plan, sealed: Sealed[ExactCounts], meter: Meter) -> Any:
     """A key is in the answer as soon as somebody has it; the threshold hides its number alone."""
-    _, shown = _selected(self, planned, counted, meter)
-    return counted, shown if shown is None else {held: shown.get(held, 0) for held, _ in counted.units}
+    shown = _select(planned, sealed, meter)
+    return shown if shown is None else {held: shown.get(held, 0) for held, _ in open_sealed(sealed).units}
 
 
-_selected = Database._selected
-_of_both = BothEnds.sensitivity
+_select = measure.select_keys
+_of_both = BothEnds.sensitivity.fget  # type: ignore[attr-defined]
 
 
-def _of_one_end(self: BothEnds, groups: int, neighbors: Neighbors) -> Sensitivity:
+def _of_one_end(self: BothEnds) -> Sensitivity:
     """A value is no further than half from the middle, so that is taken for what a row adds to both ends."""
-    whole = _of_both(self, groups, neighbors)
+    whole: Sensitivity = _of_both(self)
     assert whole.l1 is not None
     assert whole.l2_squared is not None
     assert whole.linf is not None
     return replace(whole, l1=whole.l1 / 2, l2_squared=whole.l2_squared / 4, linf=whole.linf / 2)
 
 
-_aggregate, _counted = Look.aggregate.fget, looks._counted  # type: ignore[attr-defined]
+def _as_added(self: BothEnds) -> Sensitivity:
+    reach = replace(self.reach, neighbors=Neighbors.ADD_REMOVE)
+    found: Sensitivity = _of_both(replace(self, reach=reach))
+    return found
+
+
+_aggregate, _counted = Look.aggregate.fget, looks._count_bins  # type: ignore[attr-defined]
 
 
 def _for_one_bin(epsilon: Fraction, neighbors: Neighbors) -> Geometric:
@@ -185,7 +197,7 @@ QUERIES = (
         name="unclamped group key",
         about="A column that is also a group key is added up without its bounds.",
         subject=questions.POINTS,
-        patch=both(_clamped_unless_a_key("_coded"), _clamped_unless_a_key("_pairs")),
+        patch=both(_clamped_unless_a_key("_code_rows"), _clamped_unless_a_key("_pairs")),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -234,7 +246,7 @@ QUERIES = (
         name="non-injective packed key",
         about="A few bits in place of the unit: now and then two units share them, and one limit on their groups.",
         subject=questions.COUNTS,
-        patch=in_place(aggregate, "_chosen", _by_few_bits),
+        patch=in_place(aggregate, "_choose", _by_few_bits),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -284,11 +296,9 @@ QUERIES = (
         about="The sensitivity of added units, for an account that protects replaced ones.",
         subject=questions.REPLACED_SUM,
         patch=in_place(
-            planning,
-            "_sensitivity",
-            lambda aggregate, tally, policy: _sensitivity(
-                aggregate, tally, replace(policy, budget=replace(policy.budget, neighbors=Neighbors.ADD_REMOVE))
-            ),
+            statistic,
+            "bound_tally",
+            lambda tally, reach: _bound(tally, replace(reach, neighbors=Neighbors.ADD_REMOVE)),
         ),
         caught=Caught.REPLAY,
     ),
@@ -331,7 +341,7 @@ QUERIES = (
         name="key leakage",
         about="A key is shown as soon as one unit has it.",
         subject=questions.CITIES,
-        patch=in_place(Database, "_selected", _all_of_them),
+        patch=in_place(measure, "select_keys", _all_of_them),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -345,16 +355,14 @@ QUERIES = (
         name="a mean's noise for one end of two",
         about="What a row adds to the distances from both bounds is taken to be what it adds to one.",
         subject=questions.MEANS,
-        patch=in_place(BothEnds, "sensitivity", _of_one_end),
+        patch=in_place(BothEnds, "sensitivity", property(_of_one_end)),
         caught=Caught.REPLAY,
     ),
     Planted(
         name="a mean of replaced units as of added ones",
         about="Distances from both bounds, and the noise is that for a unit that comes or goes.",
         subject=questions.REPLACED_MEAN,
-        patch=in_place(
-            BothEnds, "sensitivity", lambda self, groups, neighbors: _of_both(self, groups, Neighbors.ADD_REMOVE)
-        ),
+        patch=in_place(BothEnds, "sensitivity", property(_as_added)),
         caught=Caught.REPLAY,
     ),
     Planted(
@@ -368,7 +376,7 @@ QUERIES = (
         name="bounds from every group of a unit",
         about="What a unit adds to a group is looked at in all its groups, as if each were somebody else's.",
         subject=questions.TOTALS,
-        patch=in_place(looks, "_counted", lambda relation, ends, *, single: _counted(relation, ends, single=True)),
+        patch=in_place(looks, "_count_bins", lambda relation, ends, *, single: _counted(relation, ends, single=True)),
         caught=Caught.REPLAY,
     ),
     Planted(

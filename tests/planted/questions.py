@@ -7,35 +7,40 @@ from functools import partial
 from typing import Any
 
 from hubbub.audit.subject import Subject
+from hubbub.audit.subjects.bought_facts import OfLook
+from hubbub.audit.subjects.queries import OfQuery
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.testing.facts import OfLook
-from hubbub.testing.queries import OfQuery
 
 
-def _table(name: str, unit: str | None, *columns: Column, unique: bool = False) -> Table:
-    source = Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+def _table(name: str, unit: str | None, *columns: TableColumn, unique: bool = False) -> Table:
+    source = TableSource(format="duckdb", paths=("/nowhere.duckdb",), table=name)
     return Table(name=name, source=source, columns=columns, unit=unit, unique=unique)
 
 
-_WARD = Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c", "d"))
-_COST = Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100)))
-_NIGHTS = Column(name="nights", kind=integer(-(1 << 31), (1 << 31) - 1), bounds=(Fraction(0), Fraction(10)))
-_POINTS = Column(name="points", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(10)), keys=(1, 5, 1_000_000))
-_CITY = Column(name="city", kind=of(Type.TEXT))
+_WARD = TableColumn(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c", "d"))
+_COST = TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100)))
+_NIGHTS = TableColumn(name="nights", kind=integer(-(1 << 31), (1 << 31) - 1), bounds=(Fraction(0), Fraction(10)))
+_POINTS = TableColumn(name="points", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(10)), keys=(1, 5, 1_000_000))
+_CITY = TableColumn(name="city", kind=of(Type.TEXT))
 
 
 def _hospital(*, joined: int = 1000, **budget: Any) -> Policy:
     """Stays and visits of people, a table of people with one row each, and a public one."""
-    who = Column(name="person", kind=of(Type.INTEGER))
+    who = TableColumn(name="person", kind=of(Type.INTEGER))
     tables = (
         _table("stays", "person", who, _WARD, _COST, _NIGHTS, _POINTS, _CITY),
         _table("visits", "person", who, _WARD, _NIGHTS),
         _table("people", "person", who, _WARD, _NIGHTS, unique=True),
-        _table("places", None, Column(name="ward", kind=of(Type.TEXT)), Column(name="floor", kind=of(Type.INTEGER))),
+        _table(
+            "places",
+            None,
+            TableColumn(name="ward", kind=of(Type.TEXT)),
+            TableColumn(name="floor", kind=of(Type.INTEGER)),
+        ),
     )
     return Policy(
         account="people",

@@ -16,12 +16,12 @@ import numpy as np
 
 from hubbub.audit.specimens import OfSpecimen
 from hubbub.audit.subject import Subject
-from hubbub.mechanisms import sparse_vector
 from hubbub.mechanisms.base import Array, Needs
-from hubbub.mechanisms.registry_specimen import Specimen
-from hubbub.mechanisms.sparse_vector import Found, SparseVector
+from hubbub.mechanisms.sparse import sparse_vector
+from hubbub.mechanisms.sparse.sparse_vector import Found, SparseVector
+from hubbub.mechanisms.specimens.specimen import Specimen
 from hubbub.noise import laws
-from hubbub.privacy.event import PureEvent
+from hubbub.privacy.events.event import PureEvent
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from tests.mechanisms import published
@@ -158,7 +158,7 @@ def _without_count(self: SparseVector) -> None:
     object.__setattr__(self, "question_scale", self.question_scale / self.count)
 
 
-_found = sparse_vector._found
+_found = sparse_vector._find_above
 
 
 def _stale_numbers(exact: Array, noisy: Array, bars: Array, spare: Array) -> Found:
@@ -234,7 +234,7 @@ SPARSE = (
         name="numbers from the noise that was compared",
         about="A number is bought and not drawn: it is the one that was compared with the threshold.",
         subject=specimen("sparse vector, numbers"),
-        patch=in_place(sparse_vector, "_found", _stale_numbers),
+        patch=in_place(sparse_vector, "_find_above", _stale_numbers),
         caught=Caught.LAW,
     ),
 )

@@ -10,10 +10,10 @@ from hubbub.policy.build import single_table
 from hubbub.policy.kinds import INT64, Type, integer
 from hubbub.policy.paths import through
 from hubbub.policy.sources import source_of, table_name
-from hubbub.policy.tables import Source, Table
+from hubbub.policy.tables import Table, TableSource
 
-PARQUET = Source(format="parquet", paths=("/stays.parquet",))
-CSV = Source(format="csv", paths=("/stays.csv",))
+PARQUET = TableSource(format="parquet", paths=("/stays.parquet",))
+CSV = TableSource(format="csv", paths=("/stays.csv",))
 SCHEMA: list[tuple[str, str | None]] = [
     ("Patient", "INTEGER"),
     ("cost", "DOUBLE"),
@@ -72,8 +72,8 @@ def test_declarations_find_their_columns_whatever_the_case() -> None:
     assert made.unique
 
 
-@pytest.mark.parametrize("source", [CSV, Source(format="json", paths=("/stays.json",))])
-def test_types_are_never_sniffed(source: Source) -> None:
+@pytest.mark.parametrize("source", [CSV, TableSource(format="json", paths=("/stays.json",))])
+def test_types_are_never_sniffed(source: TableSource) -> None:
     with pytest.raises(
         PolicyError, match=r"No column of table stays can be used. Column [Pp]atient has no type of its own"
     ):

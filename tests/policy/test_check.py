@@ -8,11 +8,11 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.engines.duckdb.owner_check import Check, OwnerReport, check
+from hubbub.engines.duckdb.probe import literal, outside, quote
 from hubbub.errors import PolicyError
-from hubbub.policy.check import Fact, Report, check
 from hubbub.policy.kinds import Type, integer, of
-from hubbub.policy.probe import literal, outside, quoted
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
 
 ROWS = """
@@ -25,20 +25,22 @@ ROWS = """
 """
 
 
-def columns(**changes: Any) -> tuple[Column, ...]:
+def columns(**changes: Any) -> tuple[TableColumn, ...]:
     made = {
-        "who": Column(name="who", kind=of(Type.INTEGER)),
-        "n": Column(name="n", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(100))),
-        "cost": Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(2))),
-        "ward": Column(name="ward", kind=of(Type.TEXT), keys=("north", "it's")),
-        "day": Column(name="day", kind=of(Type.DATE), keys=(date(2024, 1, 1), None)),
-        "code": Column(name="code", kind=integer(-128, 127)),
+        "who": TableColumn(name="who", kind=of(Type.INTEGER)),
+        "n": TableColumn(name="n", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(100))),
+        "cost": TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(2))),
+        "ward": TableColumn(name="ward", kind=of(Type.TEXT), keys=("north", "it's")),
+        "day": TableColumn(name="day", kind=of(Type.DATE), keys=(date(2024, 1, 1), None)),
+        "code": TableColumn(name="code", kind=integer(-128, 127)),
     }
     return tuple((made | changes).values())
 
 
-def run(*, unique: bool = False, limits: Limits = Limits(), unit: str | None = "who", **changes: Any) -> Report:  # noqa: B008
-    table = Table(name='my "t"', source=Source(format="frame"), columns=columns(**changes), unit=unit, unique=unique)
+def run(*, unique: bool = False, limits: Limits = Limits(), unit: str | None = "who", **changes: Any) -> OwnerReport:  # noqa: B008
+    table = Table(
+        name='my "t"', source=TableSource(format="frame"), columns=columns(**changes), unit=unit, unique=unique
+    )
     policy = Policy(
         account="a", budget=Budget(epsilon=Fraction(1)), tables={table.name: table}, limits=limits, version="v7"
     )
@@ -50,24 +52,24 @@ def run(*, unique: bool = False, limits: Limits = Limits(), unit: str | None = "
     return check(policy, lambda sql: connection.execute(sql).fetchall())
 
 
-def against(report: Report) -> dict[tuple[str | None, Fact], tuple[int, int]]:
+def against(report: OwnerReport) -> dict[tuple[str | None, Check], tuple[int, int]]:
     return {(f.column, f.fact): (f.against, f.out_of) for f in report.findings}
 
 
 def test_every_declaration_is_counted() -> None:
     report = run()
     assert against(report) == {
-        ("who", Fact.READABLE): (0, 6),
-        ("who", Fact.UNIT): (1, 6),
-        ("n", Fact.READABLE): (0, 6),
-        ("n", Fact.BOUNDS): (2, 6),
-        ("cost", Fact.READABLE): (2, 6),
-        ("cost", Fact.BOUNDS): (2, 6),
-        ("ward", Fact.READABLE): (0, 6),
-        ("ward", Fact.KEYS): (3, 6),
-        ("day", Fact.READABLE): (1, 6),
-        ("day", Fact.KEYS): (1, 6),
-        ("code", Fact.READABLE): (2, 6),
+        ("who", Check.READABLE): (0, 6),
+        ("who", Check.UNIT): (1, 6),
+        ("n", Check.READABLE): (0, 6),
+        ("n", Check.BOUNDS): (2, 6),
+        ("cost", Check.READABLE): (2, 6),
+        ("cost", Check.BOUNDS): (2, 6),
+        ("ward", Check.READABLE): (0, 6),
+        ("ward", Check.KEYS): (3, 6),
+        ("day", Check.READABLE): (1, 6),
+        ("day", Check.KEYS): (1, 6),
+        ("code", Check.READABLE): (2, 6),
     }
     assert report.holds
     assert report.version == "v7"
@@ -75,10 +77,10 @@ def test_every_declaration_is_counted() -> None:
 
 
 def test_promises_that_are_broken() -> None:
-    report = run(ward=Column(name="ward", kind=of(Type.TEXT, nullable=False)), unique=True)
+    report = run(ward=TableColumn(name="ward", kind=of(Type.TEXT, nullable=False)), unique=True)
     found = against(report)
-    assert found["ward", Fact.NOT_NULL] == (1, 6)
-    assert found["who", Fact.UNIQUE] == (2, 2)
+    assert found["ward", Check.NOT_NULL] == (1, 6)
+    assert found["who", Check.UNIQUE] == (2, 2)
     assert not report.holds
     assert report.unique == frozenset()
     assert '✗ "my ""t""".ward: not null: not 1 of 6 rows. Take the declaration back: nullable = true.' in str(report)
@@ -87,8 +89,8 @@ def test_promises_that_are_broken() -> None:
 
 
 def test_promises_that_are_kept() -> None:
-    report = run(unit="n", unique=True, n=Column(name="n", kind=of(Type.INTEGER)))
-    assert against(report)["n", Fact.UNIQUE] == (0, 5)
+    report = run(unit="n", unique=True, n=TableColumn(name="n", kind=of(Type.INTEGER)))
+    assert against(report)["n", Check.UNIQUE] == (0, 5)
     assert report.unique == {'my "t"'}
     assert report.holds
     assert '✓ "my ""t""".n: one row a unit: yes, all 5 units.' in str(report)
@@ -97,34 +99,34 @@ def test_promises_that_are_kept() -> None:
 @pytest.mark.parametrize(("most", "many"), [(1, 2), (2, 1), (3, 0)])
 def test_units_with_many_rows(most: int, many: int) -> None:
     report = run(limits=Limits(max_rows=most))
-    assert against(report)["who", Fact.ROWS] == (many, 2)
+    assert against(report)["who", Check.ROWS] == (many, 2)
     assert report.holds
     report = run(limits=Limits(max_total_rows=most))
-    assert against(report)["who", Fact.TOTAL] == (many, 2)
-    assert ("who", Fact.ROWS) not in against(report)
+    assert against(report)["who", Check.TOTAL] == (many, 2)
+    assert ("who", Check.ROWS) not in against(report)
     assert f"within max_total_rows: {f'not {many} of' if many else 'yes, all'} 2 units." in str(report)
     assert report.holds
 
 
 def test_a_missing_key_can_be_a_key() -> None:
-    report = run(ward=Column(name="ward", kind=of(Type.TEXT), keys=("north", None)))
-    assert against(report)["ward", Fact.KEYS] == (3, 6)
-    report = run(ward=Column(name="ward", kind=of(Type.TEXT), keys=(None,)))
-    assert against(report)["ward", Fact.KEYS] == (5, 6)
+    report = run(ward=TableColumn(name="ward", kind=of(Type.TEXT), keys=("north", None)))
+    assert against(report)["ward", Check.KEYS] == (3, 6)
+    report = run(ward=TableColumn(name="ward", kind=of(Type.TEXT), keys=(None,)))
+    assert against(report)["ward", Check.KEYS] == (5, 6)
 
 
 def test_a_public_table_has_no_units_to_check() -> None:
     report = run(unit=None)
-    assert not {fact for _, fact in against(report)} & {Fact.UNIT, Fact.UNIQUE, Fact.ROWS}
+    assert not {fact for _, fact in against(report)} & {Check.UNIT, Check.UNIQUE, Check.ROWS}
 
 
 def test_bounds_are_compared_on_both_sides_exactly() -> None:
-    report = run(n=Column(name="n", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(300))))
-    assert against(report)["n", Fact.BOUNDS] == (0, 6)
-    report = run(n=Column(name="n", kind=of(Type.INTEGER), bounds=(Fraction(1), Fraction(300))))
-    assert against(report)["n", Fact.BOUNDS] == (1, 6)
-    report = run(cost=Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(-1), Fraction(9, 4))))
-    assert against(report)["cost", Fact.BOUNDS] == (0, 6)
+    report = run(n=TableColumn(name="n", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(300))))
+    assert against(report)["n", Check.BOUNDS] == (0, 6)
+    report = run(n=TableColumn(name="n", kind=of(Type.INTEGER), bounds=(Fraction(1), Fraction(300))))
+    assert against(report)["n", Check.BOUNDS] == (1, 6)
+    report = run(cost=TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(-1), Fraction(9, 4))))
+    assert against(report)["cost", Check.BOUNDS] == (0, 6)
 
 
 def test_units_are_counted_only_where_something_was_said_of_them() -> None:
@@ -134,14 +136,14 @@ def test_units_are_counted_only_where_something_was_said_of_them() -> None:
         asked.append(sql)
         return [(0,) * 12]
 
-    table = Table(name="t", source=Source(format="frame"), columns=columns(), unit="who")
+    table = Table(name="t", source=TableSource(format="frame"), columns=columns(), unit="who")
     check(Policy(account="a", budget=Budget(epsilon=Fraction(1)), tables={"t": table}), ask)
     assert len(asked) == 1
     assert outside(table.columns[0]) == "false"
 
 
 def test_an_answer_of_another_shape() -> None:
-    table = Table(name="t", source=Source(format="frame"), columns=columns(), unit=None)
+    table = Table(name="t", source=TableSource(format="frame"), columns=columns(), unit=None)
     policy = Policy(account="a", budget=Budget(epsilon=Fraction(1)), tables={"t": table})
     with pytest.raises(PolicyError, match="another shape"):
         check(policy, lambda sql: [(1, 2)])
@@ -178,4 +180,4 @@ def test_constants_come_back(value: Any) -> None:
 
 def test_names_come_back() -> None:
     name = 'a"; DROP TABLE t; --'
-    assert duckdb.connect().execute(f"SELECT 1 AS {quoted(name)}").description[0][0] == name
+    assert duckdb.connect().execute(f"SELECT 1 AS {quote(name)}").description[0][0] == name

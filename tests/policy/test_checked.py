@@ -13,8 +13,8 @@ import hubbub as hb
 from hubbub.cli.app import app
 from hubbub.errors import MissingBounds
 from hubbub.ledger import Marks
-from hubbub.policy.checked import place
-from hubbub.query.plan import Plan
+from hubbub.query.plan.plan import Plan
+from hubbub.session.checked import place
 
 POLICY = """
 [budget]
@@ -71,7 +71,7 @@ def test_one_row_in_one_group_after_the_check(policy: Path) -> None:
     plan = planned(policy)
     assert plan.aggregate.single
     assert plan.aggregate.most_groups == 1
-    assert plan.sensitivity(0) == hb.Sensitivity(l0=1, linf=Fraction(1))
+    assert plan.measurements[0].sensitivity == hb.Sensitivity(l0=1, linf=Fraction(1))
     folder = policy.parent
     with hb.open(policy, ledger=folder / "ledger", marks=Marks(folder / "marks")) as db:
         assert "one row each, as the owner's check has seen" in str(db.explain(COUNT, epsilon=1))

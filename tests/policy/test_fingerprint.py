@@ -11,21 +11,21 @@ import pytest
 
 from hubbub.policy.fingerprint import canonical
 from hubbub.policy.kinds import Kind, Type, integer, of
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
 
 COLUMNS = (
-    Column(name="who", kind=integer(0, 999, nullable=False)),
-    Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(1, 10))),
-    Column(name="ward", kind=of(Type.TEXT), keys=("a", "é", None)),
-    Column(name="score", kind=of(Type.REAL), keys=(0.1, 2.0)),
-    Column(name="day", kind=of(Type.DATE), keys=(date(2024, 2, 29),)),
-    Column(name="at", kind=of(Type.TIMESTAMP), keys=(datetime(2024, 2, 29, 12),)),
-    Column(name="late", kind=of(Type.BOOLEAN), keys=(True, False)),
+    TableColumn(name="who", kind=integer(0, 999, nullable=False)),
+    TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(1, 10))),
+    TableColumn(name="ward", kind=of(Type.TEXT), keys=("a", "é", None)),
+    TableColumn(name="score", kind=of(Type.REAL), keys=(0.1, 2.0)),
+    TableColumn(name="day", kind=of(Type.DATE), keys=(date(2024, 2, 29),)),
+    TableColumn(name="at", kind=of(Type.TIMESTAMP), keys=(datetime(2024, 2, 29, 12),)),
+    TableColumn(name="late", kind=of(Type.BOOLEAN), keys=(True, False)),
 )
-STAYS = Table(name="stays", source=Source(format="frame"), columns=COLUMNS, unit="who")
+STAYS = Table(name="stays", source=TableSource(format="frame"), columns=COLUMNS, unit="who")
 WARDS = Table(
-    name="wards", source=Source(format="frame"), columns=(Column(name="ward", kind=of(Type.TEXT)),), unit=None
+    name="wards", source=TableSource(format="frame"), columns=(TableColumn(name="ward", kind=of(Type.TEXT)),), unit=None
 )
 POLICY = Policy(account="a", budget=Budget(epsilon=Fraction(1)), tables={"stays": STAYS, "wards": WARDS})
 FROZEN = "3a96ac74954108c0aada2d5c957055c877cec4d5cf14e93328a93a5e3bed6587"
@@ -48,8 +48,8 @@ def test_another_process_finds_the_same() -> None:
         "from fractions import Fraction\n"
         "from hubbub.policy.kinds import Type, of\n"
         "from hubbub.policy.tables import *\n"
-        "t = Table(name='t', source=Source(format='frame'), unit=None,\n"
-        "          columns=(Column(name='x', kind=of(Type.TEXT), keys=('a', 'b', 'ü')),))\n"
+        "t = Table(name='t', source=TableSource(format='frame'), unit=None,\n"
+        "          columns=(TableColumn(name='x', kind=of(Type.TEXT), keys=('a', 'b', 'ü')),))\n"
         "print(Policy(account='a', budget=Budget(epsilon=Fraction(1)), tables={'t': t}).fingerprint)\n"
     )
     run = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
@@ -75,16 +75,16 @@ def test_what_does_not_change_the_meaning_does_not_change_it(same: Policy) -> No
 
 
 OTHERS = [
-    stays(source=Source(format="frame", opening="a")),
-    stays(source=Source(format="frame", opening="b")),
-    stays(source=Source(format="parquet", paths=("/stays.parquet",))),
-    stays(source=Source(format="parquet", paths=("/stays.parquet", "/more.parquet"))),
-    stays(source=Source(format="parquet", paths=("/more.parquet", "/stays.parquet"))),
-    stays(source=Source(format="parquet", paths=("/old/stays.parquet",))),
-    stays(source=Source(format="csv", paths=("/stays.parquet",))),
-    stays(source=Source(format="duckdb", paths=("/stays.duckdb",), table="stays")),
-    stays(source=Source(format="duckdb", paths=("/stays.duckdb",), table="visits")),
-    replace(POLICY, tables={"stays": STAYS, "wards": replace(WARDS, source=Source(format="frame", opening="a"))}),
+    stays(source=TableSource(format="frame", opening="a")),
+    stays(source=TableSource(format="frame", opening="b")),
+    stays(source=TableSource(format="parquet", paths=("/stays.parquet",))),
+    stays(source=TableSource(format="parquet", paths=("/stays.parquet", "/more.parquet"))),
+    stays(source=TableSource(format="parquet", paths=("/more.parquet", "/stays.parquet"))),
+    stays(source=TableSource(format="parquet", paths=("/old/stays.parquet",))),
+    stays(source=TableSource(format="csv", paths=("/stays.parquet",))),
+    stays(source=TableSource(format="duckdb", paths=("/stays.duckdb",), table="stays")),
+    stays(source=TableSource(format="duckdb", paths=("/stays.duckdb",), table="visits")),
+    replace(POLICY, tables={"stays": STAYS, "wards": replace(WARDS, source=TableSource(format="frame", opening="a"))}),
     replace(POLICY, limits=Limits(max_groups=2)),
     replace(POLICY, limits=Limits(max_rows=1)),
     replace(POLICY, limits=Limits(max_total_rows=1)),

@@ -12,17 +12,17 @@ from typer.testing import CliRunner
 
 import hubbub as hb
 from hubbub.cli.app import app
+from hubbub.engines.duckdb.owner_check import Check, check
 from hubbub.errors import HubbubError, ParameterError, PolicyError
 from hubbub.ledger import Marks
-from hubbub.policy.check import Fact, check
-from hubbub.policy.checked import place
+from hubbub.policy.files.read import parse_policy
 from hubbub.policy.fingerprint import canonical
 from hubbub.policy.kinds import Type, integer, of
-from hubbub.policy.paths import MOST_STEPS, Step, followed, through
-from hubbub.policy.read import parse_policy
+from hubbub.policy.paths import MOST_STEPS, PathStep, follow_path, through
 from hubbub.policy.stamps import NO_FILES
-from hubbub.policy.tables import Column, Policy, Source, Table
+from hubbub.policy.tables import Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
+from hubbub.session.checked import place
 
 GOOD = """\
 [budget]
@@ -82,7 +82,7 @@ def read(folder: Path, text: str = GOOD) -> Policy:
 
 def test_paths_are_followed_to_the_unit(folder: Path) -> None:
     tables = read(folder).tables
-    first, second = Step(column="order_id", table="orders", key="id"), through("cust", to="customers")
+    first, second = PathStep(column="order_id", table="orders", key="id"), through("cust", to="customers")
     assert tables["items"].path == (first, second)
     assert tables["orders"].path == (second,)
     assert tables["customers"].path == ()
@@ -92,20 +92,22 @@ def test_paths_are_followed_to_the_unit(folder: Path) -> None:
         assert column is not None
         assert column.kind.type is Type.INTEGER
     assert [column.name for column in tables["items"].columns] == ["price", "order_id", "moment"]
-    assert [column.name for column in tables["items"].shown] == ["price", "order_id", "moment", "person"]
+    assert [column.name for column in tables["items"].show_pair] == ["price", "order_id", "moment", "person"]
 
 
 def test_a_policy_that_is_made_again_has_the_same_paths(folder: Path) -> None:
     policy = read(folder)
-    assert followed(policy.tables, "items") == policy.tables["items"]
+    assert follow_path(policy.tables, "items") == policy.tables["items"]
 
 
 def test_a_table_alone_is_private_and_nothing_can_be_asked_of_it() -> None:
-    column = Column(name="a", kind=of(Type.INTEGER))
-    table = Table(name="t", source=Source(format="frame"), columns=(column,), unit=None, through=through("A", to="u"))
+    column = TableColumn(name="a", kind=of(Type.INTEGER))
+    table = Table(
+        name="t", source=TableSource(format="frame"), columns=(column,), unit=None, through=through("A", to="u")
+    )
     assert table.unit is not None
     assert table.column(table.unit) is None
-    assert table.through == Step(column="a", table="u", key="A")
+    assert table.through == PathStep(column="a", table="u", key="A")
 
 
 WRONG = [
@@ -142,26 +144,26 @@ def test_mistakes(folder: Path, old: str, new: str, line: int, said: str) -> Non
 
 
 def _chain(steps: int) -> dict[str, Table]:
-    columns = (Column(name="a", kind=of(Type.INTEGER)), Column(name="k", kind=integer(0, 9), unique=True))
+    columns = (TableColumn(name="a", kind=of(Type.INTEGER)), TableColumn(name="k", kind=integer(0, 9), unique=True))
     tables: dict[str, Table] = {}
     for one in range(steps + 1):
         end = one == steps
         made: dict[str, Any] = {"unit": "a"} if end else {"unit": None, "through": through("k", to=f"t{one + 1}")}
         own = columns if end else columns[1:]
-        tables[f"t{one}"] = Table(name=f"t{one}", source=Source(format="frame"), columns=own, **made)
+        tables[f"t{one}"] = Table(name=f"t{one}", source=TableSource(format="frame"), columns=own, **made)
     return tables
 
 
 def test_the_longest_path() -> None:
-    assert len(followed(_chain(MOST_STEPS), "t0").path) == MOST_STEPS
+    assert len(follow_path(_chain(MOST_STEPS), "t0").path) == MOST_STEPS
     with pytest.raises(PolicyError, match="takes more than 8 steps"):
-        followed(_chain(MOST_STEPS + 1), "t0")
+        follow_path(_chain(MOST_STEPS + 1), "t0")
 
 
 def test_a_table_with_one_row_a_unit_is_a_key_of_its_own() -> None:
     """The unit of a table in which each unit has one row is unique there; in a table with a path it is no column."""
-    columns = (Column(name="who", kind=of(Type.INTEGER)), Column(name="x", kind=of(Type.INTEGER)))
-    source = Source(format="frame")
+    columns = (TableColumn(name="who", kind=of(Type.INTEGER)), TableColumn(name="x", kind=of(Type.INTEGER)))
+    source = TableSource(format="frame")
     people = Table(name="people", source=source, columns=columns, unit="who", unique=True)
     seen = Table(
         name="seen", source=source, columns=columns[1:], unit=None, through=through("x", to="people", key="who")
@@ -203,10 +205,10 @@ def test_what_the_check_counts(folder: Path) -> None:
         connection.execute(f"CREATE VIEW {name} AS FROM '{folder / name}.parquet'")
     report = check(read(folder), lambda sql: connection.execute(sql).fetchall())
     found = {(one.table, one.column, one.fact): (one.against, one.out_of) for one in report.findings}
-    assert found["orders", "id", Fact.KEY] == (10, 10)
-    assert found["customers", "cust", Fact.KEY] == (0, 8)
-    assert found["orders", "cust", Fact.UNIT] == (2, 23)
-    assert found["orders", "person", Fact.ROWS] == (0, 4)
+    assert found["orders", "id", Check.KEY] == (10, 10)
+    assert found["customers", "cust", Check.KEY] == (0, 8)
+    assert found["orders", "cust", Check.UNIT] == (2, 23)
+    assert found["orders", "person", Check.ROWS] == (0, 4)
     assert not report.holds
     assert report.keys == {("customers", "cust"), ("places", "id")}
     assert "orders.id: each value once: not 10 of 10 values. Take the declaration back: unique = false." in str(report)
@@ -304,9 +306,12 @@ def test_one_row_a_unit_by_a_path_is_void_when_the_path_changes(folder: Path) ->
 def test_opened_in_python(folder: Path) -> None:
     tables = {
         "orders": hb.private(
-            folder / "orders.parquet", unit=hb.through("cust", to="customers"), unique=["id"], keys={"prio": ["x", "y"]}
+            folder / "orders.parquet",
+            unit=hb.through("cust", to="customers"),
+            columns={"id": {"unique": True}},
+            keys={"prio": ["x", "y"]},
         ),
-        "customers": hb.private(folder / "customers.parquet", unit="person", unique=["cust"]),
+        "customers": hb.private(folder / "customers.parquet", unit="person", columns={"cust": {"unique": True}}),
         "places": folder / "places.parquet",
     }
     given: dict[str, Any] = {

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.build import Schema
-from hubbub.policy.decimals import Written, exact
+from hubbub.policy.files.decimals import DecimalText, exact
+from hubbub.policy.files.lines import Lines
+from hubbub.policy.files.read import parse_policy, read_policy
 from hubbub.policy.kinds import INT64, Type, integer
-from hubbub.policy.lines import Lines
-from hubbub.policy.read import parse_policy, read_policy
-from hubbub.policy.tables import Limits, Policy, Source
+from hubbub.policy.tables import Limits, Policy, TableSource
 from hubbub.privacy.neighbors import Neighbors
 
 GOOD = """\
@@ -94,7 +94,7 @@ def test_a_whole_policy(folder: Path) -> None:
     assert policy.budget.neighbors is Neighbors.REPLACE_ONE
     assert policy.limits == Limits(max_groups=5, max_rows=3, seconds=7.5, memory="1GB")
     stays, wards = policy.tables["stays"], policy.tables["wards"]
-    assert stays.source == Source(format="csv", paths=(f"{folder}/stays1.csv", f"{folder}/stays2.csv"))
+    assert stays.source == TableSource(format="csv", paths=(f"{folder}/stays1.csv", f"{folder}/stays2.csv"))
     assert (stays.unit, stays.unique, wards.unit, wards.unique) == ("patient", True, None, False)
     patient, cost, ward, day, age = stays.columns
     assert patient.kind == integer(*INT64, nullable=False)
@@ -118,16 +118,16 @@ def test_what_need_not_be_said(folder: Path) -> None:
 
 
 def test_the_schema_of_the_source_fills_in(folder: Path) -> None:
-    asked: list[Source] = []
+    asked: list[TableSource] = []
 
-    def describe(source: Source) -> Schema:
+    def describe(source: TableSource) -> Schema:
         asked.append(source)
         return [("Patient", "BIGINT"), ("cost", "DOUBLE"), ("photo", "BLOB")]
 
     text = GOOD[: GOOD.index("[tables.stays]")] + '[tables.stays]\npath = "clinic.duckdb"\nunit = "patient"\n'
     policy = parse_policy(text + "columns.cost.bounds = [0, 1]\n", file=folder / "p.toml", describe=describe)
     stays = policy.tables["stays"]
-    assert asked == [Source(format="duckdb", paths=(f"{folder}/clinic.duckdb",), table="stays")]
+    assert asked == [TableSource(format="duckdb", paths=(f"{folder}/clinic.duckdb",), table="stays")]
     assert [column.name for column in stays.columns] == ["Patient", "cost"]
     assert stays.unit == "Patient"
     assert stays.why_not("photo") is not None
@@ -235,7 +235,7 @@ def test_decimals_are_what_was_written() -> None:
     assert exact("1_000.5e-2") == Fraction(10005, 1000)
     assert exact("-1e-400") == -Fraction(1, 10**400)
     assert repr([exact("0.10")]) == "[0.10]"
-    assert isinstance(exact("1e400"), Written)
+    assert isinstance(exact("1e400"), DecimalText)
     for wild in ("1e401", "1e-401", "inf", "-inf", "1." + "1" * 400):
         assert exact(wild) == float("inf")
     assert exact("nan") != exact("nan")
@@ -263,13 +263,13 @@ def test_lines_are_found() -> None:
 def test_other_errors_keep_their_own_words(folder: Path) -> None:
     """What a source says when it cannot be described is not a mistake on a line."""
 
-    def describe(source: Source) -> Schema:
+    def describe(source: TableSource) -> Schema:
         raise OSError("disk")
 
     with pytest.raises(OSError, match="disk"):
         parse_policy(GOOD, file=folder / "p.toml", describe=describe)
 
-    def refuse(source: Source) -> Schema:
+    def refuse(source: TableSource) -> Schema:
         raise ParameterError("path", "a Parquet file", "x")
 
     with pytest.raises(PolicyError, match=r"p.toml, line 17: path must be a Parquet file"):

@@ -10,11 +10,11 @@ import pytest
 
 from hubbub.policy import stamps
 from hubbub.policy.stamps import GRAIN_NS, TICK_NS, Stamp, stamp_at_rest, stamp_files, stamp_of
-from hubbub.policy.tables import Source
+from hubbub.policy.tables import TableSource
 
 
-def _csv(path: Path) -> Source:
-    return Source(format="csv", paths=(str(path),))
+def _csv(path: Path) -> TableSource:
+    return TableSource(format="csv", paths=(str(path),))
 
 
 def _waited(path: Path) -> None:
@@ -84,7 +84,7 @@ def test_rows_in_a_write_ahead_log_change_the_stamp_of_a_database(tmp_path: Path
     if linked:
         opened.parent.mkdir()
         opened.symlink_to(path)
-    source = Source(format="duckdb", paths=(str(opened),), table="t")
+    source = TableSource(format="duckdb", paths=(str(opened),), table="t")
     before, file = stamp_of(source), stamp_files([str(path)])
     with duckdb.connect(str(path), config={"checkpoint_threshold": "1GB"}) as writer:
         writer.execute("INSERT INTO t VALUES (2)")
@@ -97,15 +97,15 @@ def test_rows_in_a_write_ahead_log_change_the_stamp_of_a_database(tmp_path: Path
 )
 def test_only_what_rested_for_a_tick_of_its_clock_is_settled(changed: int, grain: int) -> None:
     stamp = Stamp((("a", (1, 2, 3, 4, changed)),))
-    assert not stamp.settled(changed)
-    assert not stamp.settled(changed + grain - 1)
-    assert stamp.settled(changed + grain)
+    assert not stamp.is_settled(changed)
+    assert not stamp.is_settled(changed + grain - 1)
+    assert stamp.is_settled(changed + grain)
 
 
 def test_files_at_rest_are_stamped_and_moving_ones_are_not(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamp = stamp_at_rest(lambda: stamp_of(_csv(file)))
     assert stamp is not None
-    assert stamp.settled(time.time_ns())
+    assert stamp.is_settled(time.time_ns())
     monkeypatch.setattr(stamps, "GRAIN_NS", 1)
     ahead = Stamp((("a", (1, 2, 3, 4, 1 << 62)),))
     assert stamp_at_rest(lambda: ahead) is None
@@ -133,7 +133,7 @@ def test_two_stamps_that_disagree_never_hold(file: Path) -> None:
 
 
 def test_a_file_from_the_future_is_not_settled(file: Path) -> None:
-    assert not stamp_of(_csv(file)).settled(os.stat(file).st_ctime_ns - 10 * GRAIN_NS)
+    assert not stamp_of(_csv(file)).is_settled(os.stat(file).st_ctime_ns - 10 * GRAIN_NS)
 
 
 def test_one_file_that_moves_unsettles_all(file: Path, tmp_path: Path) -> None:
@@ -141,14 +141,14 @@ def test_one_file_that_moves_unsettles_all(file: Path, tmp_path: Path) -> None:
     other.write_text("id\n")
     late = os.stat(other).st_ctime_ns
     both = stamp_files([str(file), str(other), str(tmp_path / "absent")])
-    assert not both.settled(late + TICK_NS - 1)
-    assert both.settled(late + GRAIN_NS)
+    assert not both.is_settled(late + TICK_NS - 1)
+    assert both.is_settled(late + GRAIN_NS)
 
 
 def test_a_frame_is_always_settled_and_equal() -> None:
-    stamp = stamp_of(Source(format="frame", frame=object()))
-    assert stamp == stamp_of(Source(format="frame", frame=object()))
-    assert stamp.settled(0)
+    stamp = stamp_of(TableSource(format="frame", frame=object()))
+    assert stamp == stamp_of(TableSource(format="frame", frame=object()))
+    assert stamp.is_settled(0)
 
 
 def test_a_stamp_survives_json(file: Path, tmp_path: Path) -> None:

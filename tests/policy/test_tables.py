@@ -10,17 +10,17 @@ import pytest
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT128, Kind, Type, integer, of
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 
 INTEGER, REAL, TEXT = of(Type.INTEGER), of(Type.REAL), of(Type.TEXT)
-FRAME = Source(format="frame")
-WHO = Column(name="who", kind=INTEGER)
+FRAME = TableSource(format="frame")
+WHO = TableColumn(name="who", kind=INTEGER)
 
 
-def x(kind: Any, **more: Any) -> Column:
-    return Column(name="x", kind=kind, **more)
+def x(kind: Any, **more: Any) -> TableColumn:
+    return TableColumn(name="x", kind=kind, **more)
 
 
 def limits(**given: Any) -> Limits:
@@ -31,7 +31,7 @@ def pair(low: Any, high: Any) -> tuple[Fraction, Fraction]:
     return Fraction(low), Fraction(high)
 
 
-def table(*columns: Column, **more: Any) -> Table:
+def table(*columns: TableColumn, **more: Any) -> Table:
     given: dict[str, Any] = {"name": "t", "source": FRAME, "columns": columns or (WHO,), "unit": None}
     return Table(**given | more)
 
@@ -44,7 +44,7 @@ def policy(*tables: Table, **more: Any) -> Policy:
 
 @pytest.mark.parametrize("name", ["a", "Größe", "a b", "x" * 200, "__hubbu", "count(*)"])
 def test_names_that_print(name: str) -> None:
-    assert Column(name=name, kind=TEXT).name == name
+    assert TableColumn(name=name, kind=TEXT).name == name
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_names_that_print(name: str) -> None:
 )
 def test_names_that_do_not(name: Any) -> None:
     with pytest.raises(ParameterError, match="name of a column must be a name of 1 to 200 printable"):
-        Column(name=name, kind=TEXT)
+        TableColumn(name=name, kind=TEXT)
     with pytest.raises(ParameterError, match="name of a table must be"):
         table(name=name)
     with pytest.raises(ParameterError, match="account must be"):
@@ -247,28 +247,30 @@ BAD_SOURCES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given", GOOD_SOURCES)
 def test_sources(given: dict[str, Any]) -> None:
-    assert Source(**given).format == given["format"]
+    assert TableSource(**given).format == given["format"]
 
 
 @pytest.mark.parametrize("given", BAD_SOURCES)
 def test_sources_that_are_none(given: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
-        Source(**given)
+        TableSource(**given)
 
 
 def test_a_frame_is_not_shown_by_its_source() -> None:
-    assert "secret" not in repr(Source(format="frame", frame="secret"))
-    assert Source(format="frame", frame=1) == Source(format="frame", frame=2)  # frames have an == of their own
+    assert "secret" not in repr(TableSource(format="frame", frame="secret"))
+    assert TableSource(format="frame", frame=1) == TableSource(
+        format="frame", frame=2
+    )  # frames have an == of their own
 
 
 def test_columns_are_told_apart_whatever_their_case() -> None:
     with pytest.raises(PolicyError, match="columns of table t must differ in more than case: 'a' and 'A'"):
-        table(Column(name="a", kind=TEXT), WHO, Column(name="A", kind=TEXT))
+        table(TableColumn(name="a", kind=TEXT), WHO, TableColumn(name="A", kind=TEXT))
     with pytest.raises(PolicyError, match="differ in more than case"):
         table(WHO, WHO)
     with pytest.raises(PolicyError, match="differ in more than case"):
         table(WHO, unusable={"WHO": "It holds bytes."})
-    both = table(Column(name="a", kind=TEXT), Column(name="b", kind=TEXT))
+    both = table(TableColumn(name="a", kind=TEXT), TableColumn(name="b", kind=TEXT))
     assert both.column("A") is both.columns[0]
     assert both.column("c") is None
 
@@ -295,7 +297,7 @@ def test_the_unit_is_a_column() -> None:
 
 @pytest.mark.parametrize("type_", list(Type))
 def test_a_unit_is_never_rounded(type_: Type) -> None:
-    who = Column(name="who", kind=of(type_))
+    who = TableColumn(name="who", kind=of(type_))
     if type_ in {Type.REAL, Type.TIMESTAMP}:
         with pytest.raises(PolicyError, match=r"two units could become one. Use an integer or text"):
             table(who, unit="who")

@@ -8,11 +8,11 @@ import pytest
 
 from hubbub.errors import PolicyError
 from hubbub.policy.build import Schema
+from hubbub.policy.files.read import parse_policy
+from hubbub.policy.files.toml_text import header, key, text
+from hubbub.policy.files.write import TableDraft, starter
 from hubbub.policy.kinds import Type
-from hubbub.policy.read import parse_policy
-from hubbub.policy.tables import Source
-from hubbub.policy.toml_text import header, key, text
-from hubbub.policy.write import Draft, starter
+from hubbub.policy.tables import TableSource
 
 SCHEMA: list[tuple[str, str | None]] = [
     ("patient", "BIGINT"),
@@ -33,14 +33,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def describe(source: Source) -> Schema:
+def describe(source: TableSource) -> Schema:
     return SCHEMA
 
 
 def test_it_reads_as_soon_as_the_unit_is_there(folder: Path) -> None:
     drafts = [
-        Draft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA, unit="patient"),
-        Draft(name="my wards", path="wards.duckdb", format="duckdb", table="w", schema=SCHEMA[:2], unit="Patient"),
+        TableDraft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA, unit="patient"),
+        TableDraft(name="my wards", path="wards.duckdb", format="duckdb", table="w", schema=SCHEMA[:2], unit="Patient"),
     ]
     policy = parse_policy(starter(drafts, account="people"), file=folder / "p.toml", describe=describe)
     assert policy.account == "people"
@@ -51,7 +51,7 @@ def test_it_reads_as_soon_as_the_unit_is_there(folder: Path) -> None:
 
 
 def test_without_a_unit_it_says_what_is_missing(folder: Path) -> None:
-    written = starter([Draft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA)])
+    written = starter([TableDraft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA)])
     with pytest.raises(PolicyError, match="Table stays does not say whose its rows are"):
         parse_policy(written, file=folder / "p.toml", describe=describe)
     for line in ('unit = "patient"', "public = true"):
@@ -61,7 +61,7 @@ def test_without_a_unit_it_says_what_is_missing(folder: Path) -> None:
 
 def test_every_hint_is_a_declaration_that_reads(folder: Path) -> None:
     usable = SCHEMA[:6]
-    written = starter([Draft(name="stays", path="stays.parquet", format="parquet", schema=usable, unit="late")])
+    written = starter([TableDraft(name="stays", path="stays.parquet", format="parquet", schema=usable, unit="late")])
     opened = [line.removeprefix("# ") if " = { " in line else line for line in written.splitlines()]
     shown = "\n".join(opened).replace('"…", "…"', '"a", "b"')
     policy = parse_policy(shown, file=folder / "p.toml", describe=lambda source: usable)
@@ -74,14 +74,14 @@ def test_every_hint_is_a_declaration_that_reads(folder: Path) -> None:
 
 
 def test_untyped_sources_get_a_place_for_types(folder: Path) -> None:
-    written = starter([Draft(name="stays", path="stays.csv", format="csv", schema=SCHEMA, unit="patient")])
+    written = starter([TableDraft(name="stays", path="stays.csv", format="csv", schema=SCHEMA, unit="patient")])
     policy = parse_policy(written, file=folder / "p.toml", describe=describe)
     assert [(column.name, column.kind.type) for column in policy.tables["stays"].columns] == [("patient", Type.TEXT)]
     assert '# cost = { type = "…" }' in written
 
 
 def test_no_value_and_no_line_of_a_name_slips_in() -> None:
-    written = starter([Draft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA)])
+    written = starter([TableDraft(name="stays", path="stays.parquet", format="parquet", schema=SCHEMA)])
     assert "Ann" not in written
     assert "evil" not in tomllib.loads(written)["tables"]
     assert "# photo holds bytes: it cannot be used." in written

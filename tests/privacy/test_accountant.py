@@ -11,7 +11,7 @@ from mpmath import mpf
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.privacy import accountant, compose, delta_of, epsilon_of
 from hubbub.privacy.accountant import Method
-from hubbub.privacy.event import (
+from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
     ComposedEvent,

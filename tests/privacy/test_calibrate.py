@@ -11,8 +11,8 @@ from mpmath import mp, mpf
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.privacy import calibrate as c
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
-from hubbub.privacy.discrete_gaussian import _integrated, _summed
-from hubbub.privacy.event import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, RepeatedEvent
+from hubbub.privacy.discrete_gaussian import _integrate, _sum_terms
+from hubbub.privacy.events.event import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, RepeatedEvent
 from hubbub.privacy.loss import Approx, Pure, Rdp, Zcdp
 from tests.privacy.exact import discrete_gaussian, hockey_stick, real, within
 
@@ -85,7 +85,7 @@ def test_the_sum_is_the_hockey_stick_and_smaller_shifts_cost_less() -> None:
 )
 def test_the_integral_for_wide_laws_stays_above_the_sum(sigma: Fraction, epsilon: Fraction, shift: int) -> None:
     threshold = epsilon * sigma * sigma / shift - Fraction(shift, 2)
-    wide, exact = _integrated(sigma, shift, threshold, epsilon), _summed(sigma, shift, threshold, epsilon)
+    wide, exact = _integrate(sigma, shift, threshold, epsilon), _sum_terms(sigma, shift, threshold, epsilon)
     slack = Fraction(1, 10**9) if sigma > 8192 and threshold < 0 else Fraction(0)
     assert (
         exact * (1 - Fraction(1, 10**11)) < wide < exact * (1 + 40 * (Fraction(shift) / sigma + 1) ** 2 / sigma) + slack

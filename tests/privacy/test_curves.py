@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 from hubbub.privacy import curves
-from hubbub.privacy.event import DiscreteLaplaceEvent, LaplaceEvent, PureEvent, RandomizedResponseEvent
+from hubbub.privacy.events.event import DiscreteLaplaceEvent, LaplaceEvent, PureEvent, RandomizedResponseEvent
 from tests.privacy.exact import discrete_laplace, hockey_stick, real, renyi, response, within
 
 ORDERS = np.concatenate([1 + np.geomspace(1e-6, 1, 20), np.linspace(2.1, 12, 20), np.geomspace(13, 3000, 12)])

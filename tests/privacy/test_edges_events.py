@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from hubbub.errors import AccountingError, BudgetExceeded, EventError, ParameterError
 from hubbub.privacy import compose, delta_of, distribution, epsilon_of, explain, sample_size
 from hubbub.privacy.accountant import ORDERS
-from hubbub.privacy.event import (
+from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,
@@ -65,9 +65,9 @@ def test_sums_of_curves_are_above_the_exact_sums_and_close() -> None:
 def test_repeated_shift_laws_are_doubled_part_by_part() -> None:
     laplace = RepeatedEvent(event=LaplaceEvent(scale=Fraction(10)), count=3)
     twice = LaplaceEvent(scale=Fraction(10), sensitivity=Fraction(2))
-    assert laplace.doubled() == RepeatedEvent(event=twice, count=3)
+    assert laplace.double_shift() == RepeatedEvent(event=twice, count=3)
     assert GroupOfTwoEvent(event=laplace).rho == 3 * twice.rho
-    assert RepeatedEvent(event=PureEvent(bound=HALF), count=3).doubled() is None
+    assert RepeatedEvent(event=PureEvent(bound=HALF), count=3).double_shift() is None
 
 
 def test_less_than_a_step_is_accounted_as_a_step() -> None:

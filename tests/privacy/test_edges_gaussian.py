@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 from hubbub.privacy import calibrate, fine_gaussian
-from hubbub.privacy.discrete_gaussian import _integrated, _summed, delta_rounded_up
+from hubbub.privacy.discrete_gaussian import _integrate, _sum_terms, delta_rounded_up
 from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, vector_delta_rounded_up
 from hubbub.privacy.rounding import exp_up
 from tests.privacy.exact import real
@@ -46,7 +46,7 @@ def test_the_integral_is_the_proven_formula(sigma: Fraction, shift: int, epsilon
             mpf(13) / 12 * steepest / (mp.sqrt(2 * mp.pi) * s) * mp.exp(-(real(max(t, Fraction(0)) / sigma) ** 2) / 2)
         )
         truth = continuous(shift / s, epsilon) + variation
-        bound = real(_integrated(sigma, shift, t, epsilon))
+        bound = real(_integrate(sigma, shift, t, epsilon))
         assert truth <= bound <= truth * (1 + mpf(10) ** -11)
 
 
@@ -62,13 +62,13 @@ def test_a_very_wide_law_is_tight_far_out(low: int) -> None:
 
 def test_the_sum_and_the_integral_agree_where_the_threshold_is_zero() -> None:
     sigma, shift, epsilon = Fraction(9000), 20, Fraction(20**2, 2 * 9000**2)
-    exact = _summed(sigma, shift, Fraction(0), epsilon)
-    assert exact < _integrated(sigma, shift, Fraction(0), epsilon) < exact * (1 + Fraction(1, 10**7))
+    exact = _sum_terms(sigma, shift, Fraction(0), epsilon)
+    assert exact < _integrate(sigma, shift, Fraction(0), epsilon) < exact * (1 + Fraction(1, 10**7))
 
 
 def test_the_least_excess_over_the_threshold_is_not_nothing() -> None:
     """No other noise has a weight that floats can see: were 10^-400 rounded down, δ would be 0."""
-    assert _summed(Fraction(1, 100), 1, 1 - Fraction(1, 10**400), ONE) > 0
+    assert _sum_terms(Fraction(1, 100), 1, 1 - Fraction(1, 10**400), ONE) > 0
 
 
 def test_a_hopeless_shift_is_not_summed() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.errors import AccountingError, EventError, ParameterError
 from hubbub.privacy import compose, curves
-from hubbub.privacy.event import (
+from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
     ComposedEvent,
@@ -32,8 +32,8 @@ from hubbub.privacy.event import (
     event_classes,
     event_from_json,
 )
+from hubbub.privacy.events.record import register
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.record import registered
 
 HALF, MILLIONTH = Fraction(1, 2), Fraction(1, 10**6)
 REPLACE, LOCAL = Neighbors.REPLACE_ONE, Neighbors.LOCAL
@@ -162,7 +162,7 @@ def test_claims_agree_with_each_other(event: Event) -> None:
 def test_an_event_is_registered_once() -> None:
     for kind in (LaplaceEvent, GaussianEvent):
         with pytest.raises(EventError, match="defined twice"):
-            registered(kind)
+            register(kind)
 
 
 def test_figures_of_single_laws() -> None:
@@ -287,7 +287,7 @@ def test_a_group_of_two_moves_a_shift_law_twice_as_far() -> None:
         lambda shift: DiscreteGaussianEvent(sigma=wide, sensitivity_squared=Fraction(shift**2)),
     ]
     for moved in shifts:
-        assert moved(3).doubled() == moved(6)
+        assert moved(3).double_shift() == moved(6)
 
 
 def test_groups_of_two() -> None:

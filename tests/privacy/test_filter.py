@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hubbub.errors import AccountingError, BudgetExceeded, ParameterError
 from hubbub.privacy import convert
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import (
+from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
     DiscreteGaussianEvent,

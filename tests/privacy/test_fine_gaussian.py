@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 from hubbub.errors import ParameterError
 from hubbub.privacy import calibrate, fine_gaussian
 from hubbub.privacy.discrete_gaussian import delta_rounded_up
-from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, moved_coordinates, vector_delta_rounded_up
+from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, most_coordinates, vector_delta_rounded_up
 from tests.privacy.exact import discrete_gaussian, hockey_stick, product, real, within
 
 ONE = Fraction(1)
@@ -235,11 +235,11 @@ def test_the_bound_moves_the_right_way() -> None:
 
 
 def test_integer_vectors_differ_in_few_coordinates() -> None:
-    assert moved_coordinates(Fraction(299, 100), None) == 2
-    assert moved_coordinates(Fraction(3), None) == 3
-    assert moved_coordinates(Fraction(1, 2), None) == 1
-    assert moved_coordinates(Fraction(9), 4) == 4
-    assert moved_coordinates(Fraction(9), 40) == 9
+    assert most_coordinates(Fraction(299, 100), None) == 2
+    assert most_coordinates(Fraction(3), None) == 3
+    assert most_coordinates(Fraction(1, 2), None) == 1
+    assert most_coordinates(Fraction(9), 4) == 4
+    assert most_coordinates(Fraction(9), 40) == 9
     assert vector_delta_rounded_up(Fraction(7), ONE, Fraction(9), 40) == vector_delta_rounded_up(
         Fraction(7), ONE, Fraction(9)
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution
-from hubbub.publish.layer import Layer, Shape
+from hubbub.publish.strategies.layer import Layer, Shape
 
 Array = np.ndarray[Any, Any]
 

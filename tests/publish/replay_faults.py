@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.audit.subjects.in_process.inside import escaped
 from hubbub.mechanisms import Nonzeros
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.domain import Bins
-from hubbub.testing.inside import escaped
 from tests.publish.replaying import EXACT, VALUES, Case, Opened, Seen, not_empty
 
 # What must not be

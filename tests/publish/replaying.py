@@ -17,14 +17,16 @@ from unittest import mock
 
 import numpy as np
 
-from hubbub import publish, publishing
+from hubbub import publish
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import Facts
 from hubbub.mechanisms import Nonzeros
-from hubbub.meter import Meter
 from hubbub.policy.tables import Limits
 from hubbub.publish import offer
-from hubbub.publish.records import Weighted
-from hubbub.publish.run import measured as measuring
-from hubbub.secret import Facts
+from hubbub.publish.marginals.records import Weighted
+from hubbub.publish.run import measure_layers as measuring
+from hubbub.session import publishing
 from hubbub.testing.replay import replayed
 from tests.query.inside import World, fixed_key, row
 
@@ -101,6 +103,8 @@ class Case:
     what: str
     """In what the neighbour differs: a unit, rows of nobody, or the order alone."""
     seed: int
+    unique: bool = False
+    """Whether a unit was seen to have at most one row, which need not be so any more."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.strategy} over {self.over}, {self.asked}, {self.limits}"
@@ -197,7 +201,7 @@ class Seen:
 @contextmanager
 def watched(seen: Seen, given: Sequence[Opened] | None) -> Iterator[None]:
     """Look on at the gate and at the desk; with ``given``, these values go through the gate in the place of others."""
-    real_open, real_measured, real_written = Meter._open, measuring, offer.written
+    real_open, real_measured, real_written = Meter._open, measuring, offer.write_answer
 
     def opening(meter: Meter, mechanism: Any, secret: Any) -> Any:
         own = real_open(meter, mechanism, secret)
@@ -206,7 +210,8 @@ def watched(seen: Seen, given: Sequence[Opened] | None) -> Iterator[None]:
         return own if given is None or place >= len(given) else given[place].value
 
     def measured(prepared: Any, cells: Any, **rest: Any) -> Any:
-        seen.prepared, seen.cells, seen.counts = prepared, cells, not_empty(cells, prepared.shape)
+        exact = open_sealed(cells)
+        seen.prepared, seen.cells, seen.counts = prepared, exact, not_empty(exact, prepared.shape)
         return real_measured(prepared, cells, **rest)
 
     def written(*args: Any) -> str:
@@ -215,8 +220,8 @@ def watched(seen: Seen, given: Sequence[Opened] | None) -> Iterator[None]:
 
     with (
         mock.patch.object(Meter, "_open", opening),
-        mock.patch.object(publishing, "measured", measured),
-        mock.patch.object(offer, "written", written),
+        mock.patch.object(publishing, "measure_layers", measured),
+        mock.patch.object(offer, "write_answer", written),
     ):
         yield
 
@@ -225,7 +230,7 @@ def published(
     world: World, one: Case, rows: list[Row], *, version: int, given: Sequence[Opened] | None = None, threads: int = 1
 ) -> Seen:
     """One publication by ``db.publish``, from the public side, with replayed noise."""
-    db = world.load(rows, limits=one.limits, version=version, buys=one.buys, threads=threads)
+    db = world.load(rows, limits=one.limits, version=version, buys=one.buys, threads=threads, unique=one.unique)
     terms, seen = db.policy.budget.filter, Seen()
 
     def spent() -> tuple[int, int, int]:

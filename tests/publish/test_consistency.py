@@ -11,12 +11,12 @@ from scipy import optimize
 
 from hubbub import publish
 from hubbub.errors import ParameterError
-from hubbub.publish.consistency import reconcile
 from hubbub.publish.domain import Domain
-from hubbub.publish.flat import Flat
-from hubbub.publish.marginals import Marginals
-from hubbub.publish.projection import onto_simplex
-from hubbub.publish.rounding import whole_with_total
+from hubbub.publish.inference.projection import onto_simplex
+from hubbub.publish.inference.whole_numbers import whole_with_total
+from hubbub.publish.marginals.consistency import reconcile
+from hubbub.publish.marginals.marginals import Marginals
+from hubbub.publish.strategies.flat import Flat
 
 STIFF = 1e8
 """The weight of an equation in a least squares problem without equations."""
@@ -110,7 +110,7 @@ def test_marginals_must_fit_together() -> None:
 def test_nonnegative_marginals_are_the_quadratic_programme(shape: tuple[int, ...], known: bool) -> None:
     rng = np.random.default_rng(3)
     codes = np.stack([rng.binomial(n - 1, 0.12, 30) for n in shape], axis=1)
-    domain = Domain.unnamed(shape)
+    domain = Domain.without_names(shape)
     release = publish.run_table(codes, domain, Marginals(ways=2), epsilon=1)
     layer = release.prepared.layer
     noise = np.concatenate([s * rng.normal(0, 25, math.prod(shape[a] - 1 for a in one)) * len(one)
@@ -153,7 +153,7 @@ def test_nonnegative_marginals_are_the_quadratic_programme(shape: tuple[int, ...
 def test_one_table_made_non_negative_and_whole() -> None:
     rng = np.random.default_rng(2)
     codes = rng.binomial(1, 0.1, (40, 3))
-    release = publish.run_table(codes, Domain.unnamed((2, 2, 2)), Marginals(ways=3), epsilon=0.1).with_total(40)
+    release = publish.run_table(codes, Domain.without_names((2, 2, 2)), Marginals(ways=3), epsilon=0.1).with_total(40)
     table = release.marginal("axis0", "axis1", "axis2").nonnegative().whole()
     assert table.values.sum() == 40
     assert table.values.min() >= 0

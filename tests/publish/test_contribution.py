@@ -38,7 +38,7 @@ def test_what_nobody_can_add(name: str) -> None:
 
 def test_rows_of_a_unit_that_are_said_by_their_total_are_paid_for() -> None:
     """Noise for m rows a unit, and not for one."""
-    domain, rows = Domain.unnamed((3, 4)), [[0, 0], [2, 3]]
+    domain, rows = Domain.without_names((3, 4)), [[0, 0], [2, 3]]
     pairs: list[tuple[Any, Any]] = [(run_table, Marginals(ways=1)), (run_cube, Cube(ways=1))]
     for run, strategy in pairs:
         one, five = (

@@ -13,10 +13,10 @@ from scipy import stats
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Domain, Flat, Noise, Terms, load, run
-from hubbub.publish.cube import Cube, PreparedCube
-from hubbub.publish.cube_basis import Coefficients, below
-from hubbub.publish.cube_release import CubeRelease, run_cube
-from hubbub.publish.records import Dense
+from hubbub.publish.marginals.cube import Cube, PreparedCube
+from hubbub.publish.marginals.cube_basis import Coefficients, below
+from hubbub.publish.marginals.cube_release import CubeRelease, run_cube
+from hubbub.publish.marginals.records import DenseRecords
 from tests.publish.brute import paid
 
 FALSE_ALARM = 1e-6
@@ -79,7 +79,7 @@ def test_transposed_is_the_transpose() -> None:
     dense = matrix(layer)
     values = np.random.default_rng(3).normal(size=layer.size)
     assert dense.shape == (layer.size, math.prod(SHAPE))
-    assert np.allclose(layer.transposed(values).reshape(-1), dense.T @ values)
+    assert np.allclose(layer.transpose(values).reshape(-1), dense.T @ values)
 
 
 @pytest.mark.parametrize("neighbors", [Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE])
@@ -197,7 +197,7 @@ def test_thirty_columns_from_rows() -> None:
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
     domain = Domain.of({"a": ("x", "y"), "b": range(3), "c": range(2), "d": range(4)})
-    release = run_cube(Dense(CELLS), domain, Cube(of=(("d", "a"), ("b",))), epsilon=1)
+    release = run_cube(DenseRecords(CELLS), domain, Cube(of=(("d", "a"), ("b",))), epsilon=1)
     assert release.names == (("a", "d"), ("b",))
     release.save(tmp_path / "cube.json")
     again = CubeRelease.of(load(tmp_path / "cube.json"))
@@ -208,12 +208,12 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="a release of a Cube"):
         CubeRelease.of(run(CELLS, Flat(), epsilon=1))
     with pytest.raises(ParameterError, match="over the domain"):
-        run_cube(Dense(CELLS[:1]), domain, Cube(ways=1), epsilon=1)
+        run_cube(DenseRecords(CELLS[:1]), domain, Cube(ways=1), epsilon=1)
 
 
 def test_named_marginals() -> None:
     domain = Domain.of({"a": range(2), "b": range(3), "c": range(2), "d": range(4)})
-    prepared = Cube(of=(("d", "a"), ("b",))).named(domain).prepare(SHAPE, Terms.at(1))
+    prepared = Cube(of=(("d", "a"), ("b",))).name_axes(domain).prepare(SHAPE, Terms.at(1))
     assert prepared.workload == ((0, 3), (1,))
     assert set(prepared.variance) == {(), (0,), (1,), (3,), (0, 3)}
 

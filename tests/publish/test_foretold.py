@@ -6,7 +6,7 @@ import pytest
 
 from hubbub import publish
 from hubbub.errors import HubbubError
-from hubbub.publish.strategy import Strategy
+from hubbub.publish.strategies.strategy import Strategy
 
 CELLS = 16
 PREFIXES = publish.Prefixes(length=CELLS)

@@ -12,13 +12,14 @@ from scipy import fft, stats
 
 from hubbub import publish
 from hubbub.errors import HubbubError, MisfitError, ParameterError
-from hubbub.mechanisms.fans import Fans
-from hubbub.mechanisms.resolution import STEPS, Resolution, _sum_of_squares
-from hubbub.mechanisms.select import Exponential, PermuteAndFlip
+from hubbub.gate.secret import Facts
+from hubbub.mechanisms.selection.select import Exponential, PermuteAndFlip
+from hubbub.mechanisms.staged.fans import Fans
+from hubbub.mechanisms.staged.resolution import STEPS, Resolution, _sum_of_squares
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Fourier, Noise, Terms
-from hubbub.publish.fourier import coefficients, curve
+from hubbub.publish.strategies.fourier import coefficients, curve
 from tests.publish.brute import paid
 
 FALSE_ALARM = 1e-6
@@ -52,7 +53,7 @@ def test_inference_is_least_squares(children: tuple[int, ...]) -> None:
     assert dense.sum(axis=0).tolist() == [fans.levels] * math.prod(children)
     nodes = RNG.normal(size=(3, fans.size))
     expected = np.linalg.lstsq(dense, nodes.T, rcond=None)[0].T
-    assert np.allclose(fans.settled(nodes), expected)
+    assert np.allclose(fans.solve_leaves(nodes), expected)
     prefixes = np.tril(np.ones((math.prod(children),) * 2))
     variances = np.diag(prefixes @ np.linalg.inv(dense.T @ dense) @ prefixes.T)
     assert fans.spread() == pytest.approx(variances.mean())
@@ -87,7 +88,7 @@ def away(cells: np.ndarray, blocks: int) -> np.ndarray:
 def test_scores_are_errors_of_running_totals(size: int) -> None:
     mechanism = resolution(size)
     cells = RNG.integers(0, 50, size)
-    padded = np.zeros(mechanism.padded)
+    padded = np.zeros(mechanism.padding)
     padded[:size] = cells
     for place, blocks in enumerate(mechanism.blocks):
         spread = mechanism.tree(blocks).spread() * mechanism.laws[place].standard_deviation ** 2
@@ -212,11 +213,11 @@ def test_the_price_is_kept(delta: float, contribution: Contribution) -> None:
 
 
 def test_a_mechanism_for_fewer_rows_is_refused() -> None:
-    (measurement,) = Fourier().prepare((8,), Terms.at(1)).measurements
-    wide = Terms.at(1, contribution=Contribution(cells=2))
-    secret = measurement.secret(np.zeros(8, dtype=np.int64), account="a", terms=wide)
+    (layer,) = Fourier().prepare((8,), Terms.at(1)).measurements
+    wide = layer.measurement(Contribution(cells=2))
+    facts = Facts(account="a", sensitivity=wide.sensitivity, neighbors=Contribution(cells=2).neighbors)
     with pytest.raises(MisfitError):
-        secret.facts.check_fit(measurement.mechanism)
+        facts.check_fit(wide.mechanism)
 
 
 def test_no_error_is_public() -> None:

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 from hubbub.errors import MisfitError, ParameterError
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed
 from hubbub.mechanisms import Gaussian, Geometric
-from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Hierarchy, Noise, Prefixes, Ranges, Terms, Workload, all_ranges, run
-from hubbub.publish.demand import Demand
-from hubbub.publish.hierarchy import Plan, nested
-from hubbub.publish.nodes import Nodes, gathered, spread
-from hubbub.publish.split import fractions_rounded_down, gains, tree_shares, tree_variance
-from hubbub.publish.strategy import PreparedLayers
+from hubbub.publish.inference.tree_inference import TreeInference
+from hubbub.publish.strategies.demand import Demand
+from hubbub.publish.strategies.hierarchy import LevelPlan, nest_levels
+from hubbub.publish.strategies.nodes import Nodes, gather, spread
+from hubbub.publish.strategies.split import fractions_rounded_down, gains, tree_shares, tree_variance
+from hubbub.publish.strategies.strategy import PreparedLayers
 from hubbub.publish.terms import variance
-from hubbub.publish.tree_inference import TreeInference
 from tests.publish.brute import CONTRIBUTIONS, matrix, norms, paid, reached, units
 
 LEVELS = [
@@ -59,7 +60,7 @@ def test_levels_are_nested_sums_of_consecutive_cells(shape: tuple[int, ...], lev
         assert sizes.max() == layer.holds
         assert sizes.min() >= math.prod(length // many for length, many in zip(shape, parts, strict=True)) >= 1
         values = rng().normal(size=layer.size)
-        assert np.allclose(layer.transposed(values).reshape(-1), one.T @ values)
+        assert np.allclose(layer.transpose(values).reshape(-1), one.T @ values)
     for coarse, fine, parts, finer in zip(dense, dense[1:], levels, levels[1:], strict=False):
         together = matrix(Nodes(shape=finer, parts=parts), finer)
         assert (together @ fine == coarse).all()
@@ -67,8 +68,8 @@ def test_levels_are_nested_sums_of_consecutive_cells(shape: tuple[int, ...], lev
 
 def test_sums_keep_leading_dimensions_and_spread_is_their_transpose() -> None:
     values, weights = rng().normal(size=(3, 10, 12)), rng().normal(size=(3, 4, 3))
-    assert np.allclose(gathered(values, (4, 3))[1], gathered(values[1], (4, 3)))
-    left = np.sum(gathered(values, (4, 3)) * weights)
+    assert np.allclose(gather(values, (4, 3))[1], gather(values[1], (4, 3)))
+    left = np.sum(gather(values, (4, 3)) * weights)
     assert left == pytest.approx(np.sum(values * spread(weights, (10, 12))))
 
 
@@ -76,9 +77,9 @@ def test_sums_keep_leading_dimensions_and_spread_is_their_transpose() -> None:
 def test_every_way_of_adding_gives_the_same_sums(each: int) -> None:
     values = rng().integers(-9, 9, (2, 60, 2))
     wanted = values.reshape(2, 60 // each, each, 2).sum(axis=2)
-    assert (gathered(values, (60 // each, 2)) == wanted).all()
+    assert (gather(values, (60 // each, 2)) == wanted).all()
     turned = np.ascontiguousarray(np.moveaxis(values, 1, 2))
-    assert (gathered(turned, (60 // each,)) == np.moveaxis(wanted, 1, 2)).all()
+    assert (gather(turned, (60 // each,)) == np.moveaxis(wanted, 1, 2)).all()
 
 
 def test_sums_do_not_wrap() -> None:
@@ -131,7 +132,7 @@ def test_reach_of_boxes_by_trying_everything() -> None:
 def test_l2_of_a_whole_tree_counts_cells_that_meet(neighbors: Neighbors) -> None:
     """Cells of one unit meet in upper nodes: levels × cells, as if they never did, is too little, and so is √ of L1."""
     one = Contribution(cells=2, neighbors=neighbors)
-    levels = nested((8,), 2)
+    levels = nest_levels((8,), 2)
     dense = np.vstack([matrix(Nodes(shape=(8,), parts=parts), (8,)) for parts in levels])
     _, squares = norms(dense, 8, one)
     claimed = sum(reached(Nodes(shape=(8,), parts=parts), one)[1] for parts in levels)
@@ -153,10 +154,11 @@ def test_a_mechanism_for_units_that_never_meet_is_refused() -> None:
     assert parts_of(prepared)[1] == (2,)
     assert upper.mechanism.needs.sensitivity == 16
     meter = Meter({"a": Budget(epsilon=Fraction(100), delta=Fraction(1, 2))})
-    secret = upper.secret(np.zeros(16, dtype=np.int64), account="a", terms=terms)
-    meter.measure(upper.mechanism, secret)
+    cells, measurement = Sealed(np.zeros(16, dtype=np.int64)), upper.measurement(terms.contribution)
+    measurement.measure(cells, meter, account="a", neighbors=terms.contribution.neighbors)
+    cut = replace(measurement, mechanism=replace(upper.mechanism, sensitivity_squared=Fraction(4)))
     with pytest.raises(MisfitError):
-        meter.measure(replace(upper.mechanism, sensitivity_squared=Fraction(4)), secret)
+        cut.measure(cells, meter, account="a", neighbors=terms.contribution.neighbors)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (16,), (60,), (4, 5), (1, 9)])
@@ -186,7 +188,7 @@ def test_what_levels_are_chosen_by_is_the_exact_error(noise: Noise, shape: tuple
         strategy = Hierarchy(branching=branching, noise=noise, even=even)
         prepared = strategy.prepare(shape, Terms.at(1, 1e-6))
         levels = tuple(parts_of(prepared))
-        model = Plan(levels=levels, split=(), model=0.0).expected(Demand.of(shape, None), prepared)
+        model = LevelPlan(levels=levels, split=(), model=0.0).expect(Demand.of(shape, None), prepared)
         exact = strategy.error(all_ranges(shape), 1, delta=1e-6)
         alike = all(length % part == 0 for parts in levels for length, part in zip(shape, parts, strict=True))
         assert model == pytest.approx(exact.variance / exact.queries, rel=1e-9 if alike else 0.03)

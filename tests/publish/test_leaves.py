@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hubbub import publish
-from hubbub.publish import each_margin, spatial
-from hubbub.publish.leaves import leaves
+from hubbub.publish import spatial
+from hubbub.publish.release import map_margins as each_margin
+from hubbub.publish.release.leaves import leaves
 
 SHAPE = (16, 24)
 
@@ -48,7 +49,7 @@ def test_a_kd_tree_has_the_leaves_of_its_own_cuts() -> None:
     made = publish.run(crowd(), strategy, epsilon=1)
     found = leaves(made)
     assert found is not None
-    _, told = made.prepared.mechanism.parsed(made.noisy[0])  # type: ignore[attr-defined]
+    _, told = made.prepared.mechanism.parse(made.noisy[0])  # type: ignore[attr-defined]
     assert len(found) == 4
     assert {int(end) for end in found[:, 1]} == {int(told[0][0]), 16}
     assert {int(end) for end in found[:, 3]} == {*told[1].tolist(), 24}

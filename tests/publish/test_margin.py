@@ -10,7 +10,7 @@ from scipy import stats
 
 from hubbub import publish
 from hubbub.mechanisms import Gaussian, Geometric
-from hubbub.publish.margin import Noises, chernoff, from_variance, margin, noises
+from hubbub.publish.release.margin import Noises, chernoff, from_variance, margin, noises
 
 ALARM = 1e-6
 LAPLACE = Geometric(epsilon=Fraction(1, 2))

@@ -13,17 +13,17 @@ from scipy import optimize, stats
 
 from hubbub import publish
 from hubbub.errors import CapacityError, HubbubError, ParameterError
+from hubbub.gate.meter import Meter
 from hubbub.mechanisms import Gaussian
-from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.allocation import Influence, Least, best_scales, cost
-from hubbub.publish.contrast import contrast
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
-from hubbub.publish.marginals import Marginals
-from hubbub.publish.records import Counted, Dense, Records
-from hubbub.publish.residual import Residuals, below, column_l1, squares_of
+from hubbub.publish.marginals.allocation import Influence, Least, best_scales, cost
+from hubbub.publish.marginals.contrast import contrast
+from hubbub.publish.marginals.marginals import Marginals
+from hubbub.publish.marginals.records import Counted, DenseRecords, Records
+from hubbub.publish.marginals.residual import Residuals, below, column_l1, squares_of
 from hubbub.publish.terms import Noise, Terms
 
 FALSE_ALARM = 1e-6
@@ -86,13 +86,19 @@ def test_residuals_are_kronecker_products_of_every_kind_of_source() -> None:
     layer = layer_of(SHAPE, 3)
     expected = matrix(layer) @ dense(codes).reshape(-1)
     pairs = itertools.combinations(range(4), 3)
-    counted = Counted(shape=SHAPE, counts={one: Dense(dense(codes)).marginal(one) for one in pairs})
-    for source in (Records(codes, DOMAIN), dense(codes), dense(codes).astype(object), Dense(dense(codes)), counted):
+    counted = Counted(shape=SHAPE, counts={one: DenseRecords(dense(codes)).marginal(one) for one in pairs})
+    for source in (
+        Records(codes, DOMAIN),
+        dense(codes),
+        dense(codes).astype(object),
+        DenseRecords(dense(codes)),
+        counted,
+    ):
         found = layer.apply(source)
         assert len(found) == layer.size
         assert found.tolist() == expected.tolist()
     assert np.allclose(
-        layer.transposed(np.arange(layer.size)).reshape(-1), (matrix(layer).T @ np.arange(layer.size)).astype(float)
+        layer.transpose(np.arange(layer.size)).reshape(-1), (matrix(layer).T @ np.arange(layer.size)).astype(float)
     )
 
 
@@ -246,7 +252,7 @@ def test_cells_of_no_marginal_have_no_public_error() -> None:
 def test_errors_are_those_of_simulation(noise: Noise) -> None:
     """The mean of squared, standardised errors: its own deviation is estimated from independent releases."""
     codes, shape = table(shape=(3, 2, 4)), (3, 2, 4)
-    domain = Domain.unnamed(shape)
+    domain = Domain.without_names(shape)
     truth = Records(codes, domain).marginal((0, 2))
     draws = []
     for _ in range(400):
@@ -304,7 +310,7 @@ def test_a_known_total_is_exact_and_keeps_error_bars() -> None:
 
 def test_one_column_of_one_value_and_fewer_columns_than_ways() -> None:
     codes = np.array([[0, 1], [0, 0], [0, 1]])
-    release = publish.run_table(codes, Domain.unnamed((1, 2)), Marginals(ways=3), epsilon=50)
+    release = publish.run_table(codes, Domain.without_names((1, 2)), Marginals(ways=3), epsilon=50)
     assert release.prepared.layer.sets == ((), (1,))
     assert np.rint(release.marginal("axis0", "axis1").values).tolist() == [[1, 2]]
 
@@ -343,7 +349,7 @@ def test_what_is_asked_for_is_checked() -> None:
     with pytest.raises(ParameterError, match="different columns"):
         Marginals(of=(("age",),)).workload((2, 2))
     with pytest.raises(ParameterError, match="counts over the domain"):
-        publish.run_table(Dense(np.zeros((2, 2), dtype=int)), DOMAIN, Marginals(ways=1), epsilon=1)
+        publish.run_table(DenseRecords(np.zeros((2, 2), dtype=int)), DOMAIN, Marginals(ways=1), epsilon=1)
     assert Marginals(of=((2, 0), (0, 2))).workload((2, 2, 2)) == ((0, 2),)
 
 
@@ -360,7 +366,7 @@ def test_a_dense_release_is_saved_with_places_for_names(tmp_path: Path) -> None:
 
 def test_marginals_of_many_columns_are_saved_as_they_were_drawn(tmp_path: Path) -> None:
     shape = (9,) * 15
-    domain = Domain.unnamed(shape)
+    domain = Domain.without_names(shape)
     release = publish.run_table(table(100, shape), domain, Marginals(ways=2), epsilon=1, delta=DELTA)
     release.with_total(100).save(tmp_path / "release.json")
     again = publish.MarginalRelease.of(publish.load(tmp_path / "release.json"))

@@ -14,17 +14,18 @@ from hubbub import publish
 from hubbub.errors import CapacityError, ParameterError
 from hubbub.mechanisms import Gaussian
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish import matrix as matrices
-from hubbub.publish import optimise, saved
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.flat import Flat
-from hubbub.publish.gram import Identity
-from hubbub.publish.listed import Boxes, Explicit
-from hubbub.publish.matrix import Matrix, optimised
-from hubbub.publish.products import Union, all_marginals, all_ranges
-from hubbub.publish.rounded_matrix import Along, Rounded
+from hubbub.publish.release import saved
+from hubbub.publish.strategies import matrix as matrices
+from hubbub.publish.strategies import optimise
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.matrix import Matrix, optimise_matrices
+from hubbub.publish.strategies.rounded_matrix import Along, Rounded
 from hubbub.publish.terms import Noise, Terms
-from hubbub.publish.workload import EachCell, Prefixes, Ranges, Total
+from hubbub.publish.workload.gram import Identity
+from hubbub.publish.workload.listed_queries import Boxes, Explicit
+from hubbub.publish.workload.products import Union, all_marginals, all_ranges
+from hubbub.publish.workload.workload import EachCell, Prefixes, Ranges, Total
 
 DELTA = 1e-6
 
@@ -128,7 +129,7 @@ def test_the_search_descends_along_its_gradient(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_single_cells_are_measured_as_they_are() -> None:
-    (found,) = optimised(EachCell(length=40), Noise.LAPLACE)
+    (found,) = optimise_matrices(EachCell(length=40), Noise.LAPLACE)
     np.testing.assert_array_equal(found.entries, np.eye(40))
     assert Matrix(workload=EachCell(length=40)).error(EachCell(length=40), 1) == Flat().error(EachCell(length=40), 1)
 
@@ -153,9 +154,9 @@ def test_any_workload_gets_a_strategy_that_beats_flat(workload: Any, noise: Nois
 
 
 def test_a_search_is_kept() -> None:
-    first, again = (optimised(Ranges(length=33), Noise.LAPLACE) for _ in range(2))
+    first, again = (optimise_matrices(Ranges(length=33), Noise.LAPLACE) for _ in range(2))
     assert first is again
-    assert optimised(Ranges(length=33), Noise.GAUSSIAN) is not first
+    assert optimise_matrices(Ranges(length=33), Noise.GAUSSIAN) is not first
 
 
 def test_too_long_an_axis_is_refused() -> None:
@@ -202,7 +203,7 @@ def test_application_is_exact_whatever_the_cells(most: int, shape: tuple[int, ..
     assert [int(one) for one in found] == [int(one) for one in exact]
     assert layer.size == len(exact)
     values = rng.normal(size=layer.size)
-    np.testing.assert_allclose(layer.transposed(values).reshape(-1), whole.T.astype(float) @ values)
+    np.testing.assert_allclose(layer.transpose(values).reshape(-1), whole.T.astype(float) @ values)
 
 
 def test_matrices_that_leave_sixty_four_bits_are_refused_before_any_data() -> None:
@@ -322,7 +323,7 @@ def test_what_was_measured_is_kept_with_the_release(monkeypatch: pytest.MonkeyPa
     cells = np.random.default_rng(10).poisson(50, 24)
     made = publish.run(cells, Matrix(workload=Prefixes(length=24)), epsilon=1)
     told = json.loads(json.dumps(saved.to_json(made)))
-    monkeypatch.setattr(matrices, "optimised", lambda *_: pytest.fail("searched again"))
+    monkeypatch.setattr(matrices, "optimise_matrices", lambda *_: pytest.fail("searched again"))
     read = saved.from_json(told)
     np.testing.assert_array_equal(read.cells, made.cells)
 

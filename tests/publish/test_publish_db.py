@@ -27,10 +27,10 @@ from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.publish.layer import Cells
+from hubbub.publish.axes import lay_out
 from hubbub.publish.offer import contribution_of
-from hubbub.publish.reading import laid_out
-from hubbub.query.plan import plan
+from hubbub.publish.strategies.layer import CellLayer
+from hubbub.query.plan.plan import plan
 
 WARDS = ["a", "b", "c"]
 ROWS = """SELECT i // 3 AS person, (i * 7) % 50 AS age, ['a', 'b', 'd'][1 + i % 3] AS ward,
@@ -54,8 +54,7 @@ def opening(folder: Path, **changes: Any) -> hb.Database:
     options: dict[str, Any] = {
         "unit": "person",
         "budget": hb.Budget(epsilon=Fraction(10_000)),
-        "max_groups": 3,
-        "max_rows": 3,
+        "limits": Limits(max_groups=3, max_rows=3),
         "ledger": folder / "stays.ledger",
         "marks": Marks(folder / "state"),
     }
@@ -119,11 +118,11 @@ def test_what_a_unit_adds_is_what_the_plan_proves(files: Path, neighbors: Neighb
     """The strategy is told no less than the plan's own sensitivity; for whole cells, the same."""
     budget = hb.Budget(epsilon=Fraction(10), neighbors=neighbors)
     with opening(files, budget=budget, limits=Limits(max_groups=2, max_rows=3, max_total_rows=total)) as db:
-        layout = laid_out(publish.Domain.of({"ward": WARDS}), "stays", None, db)
+        layout = lay_out(publish.Domain.of({"ward": WARDS}), "stays", None, db)
         planned = plan(layout.question, db.policy, epsilon=1)
         one = contribution_of(planned)
         assert (one.cells, one.each, one.total) == (2, 3, total or 6)
-        proven, used = planned.sensitivity(0), Cells(shape=(3,)).reach(one)
+        proven, used = planned.measurements[0].sensitivity, CellLayer(shape=(3,)).reach(one)
         assert used.in_norm(Norm.L1) == proven.in_norm(Norm.L1)
         assert used.in_norm(Norm.L2) == proven.in_norm(Norm.L2)
 
@@ -204,7 +203,7 @@ def test_too_dear_is_refused_before_anything_is_paid(files: Path) -> None:
 
 
 def test_limits_that_nobody_declared_are_bought(files: Path) -> None:
-    with opening(files, max_groups=None, max_rows=None) as db:
+    with opening(files, limits=Limits()) as db:
         over = {"ward": WARDS}
         told = db.explain_publish(publish.Flat(), over=over, epsilon=200)
         assert [what for what, _ in told.to_buy] == ["rows of a unit in a group", "groups of a unit"]
@@ -284,6 +283,28 @@ def test_what_it_would_cost(db: hb.Database) -> None:
 
 def test_an_answer_that_cannot_be_read_is_no_answer(db: hb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     db.publish(publish.Flat(), over={"age": range(50)}, epsilon=1)
-    monkeypatch.setattr("hubbub.publish.stored.VERSION", 2)
+    monkeypatch.setattr("hubbub.publish.release.stored_numbers.VERSION", 2)
     with pytest.raises(LedgerCorrupt):
         db.publish(publish.Flat(), over={"age": range(50)}, epsilon=1)
+
+
+def test_an_axis_may_be_a_column_that_is_never_missing(files: Path) -> None:
+    with opening(files, nullable={"age": False, "ward": False}) as db:
+        layout = lay_out(publish.Domain.of({"ward": WARDS, "age + 1": range(1, 51)}), "stays", "age >= 0", db)
+        assert layout.group_count == 150
+        made = db.publish(publish.Flat(), over={"age": range(50)}, epsilon=EXACT)
+        assert made.cells.sum() == 3000
+
+
+@pytest.mark.parametrize(
+    "axis", ["age, place", "age) FROM stays GROUP BY (age", "1", "count(age)", "*", "DISTINCT age"]
+)
+def test_nothing_but_an_expression_of_columns_is_an_axis(db: hb.Database, axis: str) -> None:
+    with pytest.raises(QueryError):
+        lay_out(publish.Domain.of({axis: range(5)}), "stays", None, db)
+
+
+@pytest.mark.parametrize("where", ["age > 1) GROUP BY (age", "age > 1) LIMIT (1", "age > 1) ORDER BY (age"])
+def test_nothing_but_a_condition_is_a_condition(db: hb.Database, where: str) -> None:
+    with pytest.raises(NotAllowed, match="one condition"):
+        lay_out(publish.Domain.of({"age": range(5)}), "stays", where, db)

@@ -16,16 +16,19 @@ import hubbub as hb
 from hubbub import publish
 from hubbub.cli.app import app
 from hubbub.errors import HubbubError, NotAllowed, ParameterError, RecipeError, TooHeavy
+from hubbub.gate.sealed import open_sealed
 from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.domain import Domain
+from hubbub.publish.marginals.records import DenseRecords, Weighted
+from hubbub.publish.marginals.table_strategy import MOST_NUMBERS, check_size
 from hubbub.publish.offer import Wish
 from hubbub.publish.recipe import parse_recipe
-from hubbub.publish.records import Dense, Weighted
-from hubbub.publish.tables import MOST_NUMBERS, check_size
 from hubbub.publish.terms import Terms
+from hubbub.query.requests import SparseCells
+from hubbub.session.publishing import _lay_out, draft_publication
 
 EXACT = 3 * 10**5
 Rows = Sequence[tuple[Any, ...]]
@@ -198,9 +201,11 @@ def test_neighbours_move_the_secret_within_its_reach(
     for place, rows in enumerate(sides):
         budget = hb.Budget(epsilon=Fraction(10), delta=Fraction(1, 10**6), neighbors=neighbors)
         with opening(written(tmp_path, columns, rows, name=f"side{place}"), budget=budget) as db:
-            desk = db._desk()
-            made = desk._planned(Wish(strategy=strategy, over=over(sizes), epsilon=1, rows=3), buys=True)
-            counted: Any = desk._counting(made)()
+            wish = Wish(strategy=strategy, over=over(sizes), epsilon=1, rows=3)
+            made = db._session.plan(draft_publication(wish, session=db._session, catalogue=db._catalogue()))
+            request = SparseCells(aggregate=made.planned.aggregate)
+            sealed = db._engine.prepare(request, tables=db.policy.tables)()
+            counted: Any = open_sealed(_lay_out(made, sealed))
             found.append([one.layer.apply(counted) for one in made.prepared.measurements])
     moved_at_all = 0
     for one, left, right in zip(made.prepared.measurements, *found, strict=True):
@@ -296,14 +301,14 @@ def test_what_is_too_much_is_refused_before_it_is_paid(
 @pytest.mark.parametrize("kind", [publish.Marginals, publish.Cube])
 @pytest.mark.parametrize("sizes", [(5, 1, 3, 2), (4, 4, 4), (2, 7)])
 def test_as_many_numbers_as_there_are(kind: Any, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = Domain.unnamed(sizes)
+    domain = Domain.without_names(sizes)
     for strategy in (kind(ways=2), kind(of=((0, 1), (1,)))):
         prepared = strategy.prepare(sizes, Terms.at(1, 0))
         many = sum(one.layer.size for one in prepared.measurements)
-        monkeypatch.setattr("hubbub.publish.tables.MOST_NUMBERS", many)
+        monkeypatch.setattr("hubbub.publish.marginals.table_strategy.MOST_NUMBERS", many)
         if 1 not in sizes or kind is publish.Marginals:
             check_size(strategy, domain)
-        monkeypatch.setattr("hubbub.publish.tables.MOST_NUMBERS", many - 1)
+        monkeypatch.setattr("hubbub.publish.marginals.table_strategy.MOST_NUMBERS", many - 1)
         with pytest.raises(TooHeavy):
             check_size(strategy, domain)
     assert MOST_NUMBERS == 5 * 10**7
@@ -343,7 +348,7 @@ def test_combinations_in_any_order_are_the_cells(counts: list[int]) -> None:
         made = Weighted([column[order] for column in columns], many[order], shape)
         assert made.rows == sum(counts)
         for axes in ((), (0,), (1, 2), (0, 1, 2)):
-            assert made.marginal(axes).tolist() == Dense(cells).marginal(axes).tolist()
+            assert made.marginal(axes).tolist() == DenseRecords(cells).marginal(axes).tolist()
     with pytest.raises(ParameterError):
         Weighted([columns[0] + 1, *columns[1:]], many, shape)
     with pytest.raises(ParameterError):

@@ -17,11 +17,13 @@ from unittest import mock
 
 import pytest
 
-from hubbub import publish, publishing
-from hubbub.engines import codes, dense
+from hubbub import publish
+from hubbub.engines.lower import cells as dense
+from hubbub.engines.lower import group_codes as codes
 from hubbub.publish import offer, sparse
-from hubbub.publish.layer import Cells
 from hubbub.publish.sparse import prepared
+from hubbub.publish.strategies.layer import CellLayer
+from hubbub.session import session as door
 from tests.publish.replay_faults import differing, misunderstood, out_of_order
 from tests.publish.replaying import Case, Seen, case, published
 from tests.publish.test_replay_publish import BUDGETS, Worlds, _fewer, _many_cells, _read_first, _unbounded
@@ -118,7 +120,7 @@ def _last_first(groups: Any, places: Any) -> Any:
 
 
 def _for_one_row(self: prepared.Scarce, one: Any) -> Any:
-    return Cells(shape=(self.size,)).reach(publish.Contribution(neighbors=one.neighbors))
+    return CellLayer(shape=(self.size,)).reach(publish.Contribution(neighbors=one.neighbors))
 
 
 FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -129,7 +131,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "no bounds": (lambda: mock.patch.object(dense, "aggregate", _unbounded), "value .* moved by .* noise was made for"),
     "one cell too many": (lambda: mock.patch.object(dense, "aggregate", _many_cells), "cells moved by"),
     "read before it is paid": (
-        lambda: mock.patch.object(publishing, "answered", _read_first),
+        lambda: mock.patch.object(door, "answered", _read_first),
         "read 0 came after 0 charges",
     ),
     "packed by wrong sizes": (

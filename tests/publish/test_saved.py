@@ -12,7 +12,7 @@ import pytest
 from hubbub import publish
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Geometric
-from hubbub.publish import saved
+from hubbub.publish.release import saved
 
 CELLS = np.arange(24).reshape(6, 4)
 DOMAIN = publish.Domain.of({"cost": publish.bins(0, 3, 6), "day": [date(2026, 1, 1), None, "x", 1.5]})

@@ -9,8 +9,8 @@ import pytest
 from hubbub import publish
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.publish import Sensing, Terms, sensing_errors
-from hubbub.publish.hashed import Signs
-from hubbub.publish.sensing import recovered
+from hubbub.publish.strategies.hashed import Signs
+from hubbub.publish.strategies.sensing import recover
 
 
 def spikes(cells: int, kept: int) -> np.ndarray:
@@ -23,14 +23,14 @@ def spikes(cells: int, kept: int) -> np.ndarray:
 @pytest.mark.parametrize(("cells", "kept"), [(500, 1), (500, 5), (300, 20)])
 def test_without_noise_recovery_is_exact(cells: int, kept: int) -> None:
     truth = spikes(cells, kept)
-    signs = Signs.drawn((cells,), size=math.ceil(4 * kept * math.log(math.e * cells / kept)))
-    assert np.allclose(recovered(signs.matrix, signs.apply(truth).astype(float), sparsity=kept), truth)
+    signs = Signs.draw((cells,), size=math.ceil(4 * kept * math.log(math.e * cells / kept)))
+    assert np.allclose(recover(signs.matrix, signs.apply(truth).astype(float), sparsity=kept), truth)
 
 
 def test_recovery_is_the_best_fit_of_its_columns() -> None:
-    signs = Signs.drawn((60,), size=40)
+    signs = Signs.draw((60,), size=40)
     sums = np.random.default_rng(3).normal(size=40)
-    found = recovered(signs.matrix, sums, sparsity=6)
+    found = recover(signs.matrix, sums, sparsity=6)
     held = np.flatnonzero(found)
     assert len(held) <= 6
     rest = sums - signs.matrix @ found
@@ -41,9 +41,9 @@ def test_recovery_is_the_best_fit_of_its_columns() -> None:
 
 
 def test_as_many_cells_as_there_are() -> None:
-    signs = Signs.drawn((4,), size=30)
+    signs = Signs.draw((4,), size=30)
     truth = np.array([3.0, 1, 4, 1])
-    assert np.allclose(recovered(signs.matrix, signs.matrix @ truth, sparsity=9), truth)
+    assert np.allclose(recover(signs.matrix, signs.matrix @ truth, sparsity=9), truth)
 
 
 def test_size_follows_the_sparsity() -> None:

@@ -16,7 +16,7 @@ from hubbub import publish
 from hubbub.errors import ParameterError
 from hubbub.ledger import Marks
 from hubbub.publish import spatial
-from hubbub.publish.shapes import disc_shares, kilometres, polygon_shares
+from hubbub.publish.release.shapes import disc_shares, kilometres, polygon_shares
 
 X, Y = np.linspace(0, 4, 9), np.array([-1.0, -0.5, 0.25, 0.5, 2.0])
 SHARP = 200
@@ -101,7 +101,7 @@ def test_discs_are_polygons_of_many_corners(right: float, up: float, radius: flo
 
 
 def polygon_area_shares(corners: Any, x: Any, y: Any) -> Any:
-    from hubbub.publish import shapes
+    from hubbub.publish.release import shapes
 
     covered = shapes._below(corners, x, y) * shapes._turn(corners)
     return np.clip(covered / np.multiply.outer(np.diff(x), np.diff(y)), 0, 1)

@@ -14,7 +14,7 @@ from hubbub import publish
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, CountSketch, JohnsonLindenstrauss, Noise, Terms, distance_squared
-from hubbub.publish.hashed import PRIME, Hashed, Signs
+from hubbub.publish.strategies.hashed import PRIME, Hashed, Signs
 from tests.publish.brute import reached
 
 FALSE_ALARM = 1e-6
@@ -24,7 +24,7 @@ CELLS = np.random.default_rng(5).integers(0, 50, SHAPE)
 
 
 def layers() -> list[Hashed | Signs]:
-    return [Hashed.drawn(SHAPE, rows=3, width=5), Signs.drawn(SHAPE, size=9)]
+    return [Hashed.draw(SHAPE, rows=3, width=5), Signs.draw(SHAPE, size=9)]
 
 
 def dense(layer: Hashed | Signs) -> np.ndarray:
@@ -39,7 +39,7 @@ def test_a_layer_is_its_matrix(layer: Hashed | Signs) -> None:
     assert set(np.unique(matrix)) <= {-1, 0, 1}
     assert np.array_equal(layer.apply(CELLS), matrix @ CELLS.reshape(-1))
     values = np.random.default_rng(6).normal(size=layer.size)
-    assert np.allclose(layer.transposed(values).reshape(-1), matrix.T @ values)
+    assert np.allclose(layer.transpose(values).reshape(-1), matrix.T @ values)
 
 
 @pytest.mark.parametrize("layer", layers(), ids=["hashed", "signs"])
@@ -51,7 +51,7 @@ def test_numbers_of_any_size_are_added_exactly(layer: Hashed | Signs) -> None:
 
 
 def test_every_cell_is_once_in_every_row() -> None:
-    matrix = dense(Hashed.drawn((7,), rows=4, width=3))
+    matrix = dense(Hashed.draw((7,), rows=4, width=3))
     assert (np.abs(matrix).reshape(4, 3, 7).sum(axis=1) == 1).all()
 
 
@@ -61,7 +61,7 @@ def test_reach_is_above_every_unit_and_reached_by_one_cell(cells: int, each: int
     one = Contribution(cells=cells, each=each, neighbors=neighbors)
     units = [np.array(u) for u in itertools.product(range(each + 1), repeat=6) if np.count_nonzero(u) <= cells]
     changes = units if neighbors is Neighbors.ADD_REMOVE else [a - b for a in units for b in units]
-    for layer in (Hashed.drawn((6,), rows=2, width=3), Hashed.drawn((6,), rows=2, width=1), Signs.drawn((6,), size=4)):
+    for layer in (Hashed.draw((6,), rows=2, width=3), Hashed.draw((6,), rows=2, width=1), Signs.draw((6,), size=4)):
         moved = np.array(changes) @ dense(layer).T
         l1, l2 = np.abs(moved).sum(axis=1).max(), np.square(moved).sum(axis=1).max()
         reach = reached(layer, one)
@@ -75,18 +75,18 @@ def test_hashes_spread_evenly_and_signs_are_fair() -> None:
     """A chi-square over 4 numbers and the sign of 400 hashes of two cells each: false alarm 1e-6."""
     seen = np.zeros((4, 4, 2))
     for _ in range(400):
-        (place, sign) = next(Hashed.drawn((2,), rows=1, width=4).hashes())
+        (place, sign) = next(Hashed.draw((2,), rows=1, width=4).hashes())
         seen[place[0], place[1], int(sign[0] == sign[1])] += 1
     # pairs are independent up to 1/p, but for a ≥ 1, which never puts both cells on the same residue
     assert stats.chisquare(seen.reshape(-1)).pvalue > FALSE_ALARM
-    signs = Signs.drawn((1000,), size=100).matrix
+    signs = Signs.draw((1000,), size=100).matrix
     assert set(np.unique(signs)) == {-1, 1}
     assert abs(signs.sum()) < Z * math.sqrt(signs.size)
 
 
 def test_fresh_maps_differ() -> None:
-    assert Hashed.drawn((9,), rows=2, width=4) != Hashed.drawn((9,), rows=2, width=4)
-    assert Signs.drawn((99,), size=9).text != Signs.drawn((99,), size=9).text
+    assert Hashed.draw((9,), rows=2, width=4) != Hashed.draw((9,), rows=2, width=4)
+    assert Signs.draw((99,), size=9).text != Signs.draw((99,), size=9).text
 
 
 def test_wide_sketches_give_cells_back() -> None:
@@ -123,7 +123,7 @@ def test_norms_products_and_distances(strategy: CountSketch | JohnsonLindenstrau
     for _ in range(300):
         first = publish.run(x, strategy, epsilon=5, delta=1e-6)
         prepared: Any = first.prepared
-        same = strategy.pinned(prepared)
+        same = strategy.pin(prepared)
         second = publish.run(y, same, epsilon=5, delta=1e-6)
         norms.append(prepared.square(first.noisy[0]))
         products.append(prepared.inner(first.noisy[0], second.noisy[0]))
@@ -169,7 +169,7 @@ def test_other_hashes_are_refused(numbers: tuple[tuple[int, ...], ...]) -> None:
 
 
 def test_other_signs_are_refused() -> None:
-    text = Signs.drawn((20,), size=4).text
+    text = Signs.draw((20,), size=4).text
     JohnsonLindenstrauss(size=4, signs=text).prepare((20,), Terms.at(1))
     for size, shape in ((5, (20,)), (4, (30,))):
         with pytest.raises(ParameterError, match="signs"):

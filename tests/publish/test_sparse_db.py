@@ -117,7 +117,7 @@ def test_what_cannot_be_published_is_refused_before_it_is_paid(db: hb.Database) 
         (BudgetExceeded, {"strategy": sparse.Threshold(at=9), "over": OVER, "epsilon": 5000}),
     ):
         with pytest.raises(kind):
-            db.publish(**({"epsilon": 1, "rows": 3} | wrong))  # type: ignore[call-overload]
+            db.publish(**({"epsilon": 1, "rows": 3} | wrong))  # type: ignore[arg-type]
     assert db.ledger.statement(db.policy.account).spent.charges == 0
 
 

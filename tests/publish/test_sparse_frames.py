@@ -23,13 +23,13 @@ def released(*, at: int) -> sparse.SparseRelease:
     keys = sparse.Keys.of(OVER)
     places = [np.array([5, 6, (1 << 40) - 1]), np.array([0, 1, 6]), np.array([0, 1, 1]), np.array([0, 0, 2])]
     counts = np.array([10**6] * 3)
-    return sparse.run(keys.decode(keys.packed(places)), counts, OVER, sparse.Threshold(at=at), epsilon=1)
+    return sparse.run(keys.decode(keys.pack(places)), counts, OVER, sparse.Threshold(at=at), epsilon=1)
 
 
 @pytest.mark.parametrize(("at", "many"), [(10**5, 3), (10**9, 0)])
 def test_types_are_those_of_the_domain(at: int, many: int) -> None:
     found = released(at=at)
-    columns = {one.name: one for one in found._shown()}
+    columns = {one.name: one for one in found._columns()}
     assert {name: one.type for name, one in columns.items()} == TYPES
     assert len(found) == many
     if many:

@@ -22,13 +22,12 @@ from hubbub.mechanisms import (
     SparseSample,
     SparseThreshold,
     SparseVector,
-    sparse_cells,
-    sparse_counts,
 )
-from hubbub.mechanisms.registry_scattered import key, shown, with_cuts
-from hubbub.mechanisms.sparse_cells import log_at_most
-from hubbub.mechanisms.sparse_counts import level_for
-from hubbub.mechanisms.sparse_samples import _greatest
+from hubbub.mechanisms.sparse import sparse_cells, sparse_counts
+from hubbub.mechanisms.sparse.sparse_cells import log_at_most
+from hubbub.mechanisms.sparse.sparse_counts import level_for
+from hubbub.mechanisms.sparse.sparse_samples import _greatest
+from hubbub.mechanisms.specimens.scattered import key, list_outputs, with_cuts
 from hubbub.noise import entropy, laws, scattered
 from hubbub.noise.exact import exactly
 
@@ -37,16 +36,20 @@ ONE, TWO = Fraction(1), Fraction(2)
 NO_ZERO = [*range(-10, 0), *range(1, 11)]
 
 SMALL: list[tuple[Any, Any, Any]] = [
-    (SparseThreshold(epsilon=TWO, size=4, threshold=1), (0, 2, 0, 0), shown(4, range(1, 10), range(5))),
-    (SparseThreshold(epsilon=ONE, size=3, threshold=2), (0, 0, 5), shown(3, range(2, 24), range(4))),
-    (SparseLargest(epsilon=TWO, size=4, count=2), (0, 1, 0, 0), shown(4, range(-9, 12), (2,))),
-    (SparseLargest(epsilon=TWO, size=3, count=3), (0, 1, 0), shown(3, range(-9, 12), (3,))),
-    (SparseSample(epsilon=TWO, size=3, level=4), (0, 1, -2), shown(3, NO_ZERO, range(4))),
-    (SparseSample(epsilon=TWO, size=3, level=8, least=3), (0, 1, 0), shown(3, [-5, -4, -3, *range(3, 9)], range(4))),
+    (SparseThreshold(epsilon=TWO, size=4, threshold=1), (0, 2, 0, 0), list_outputs(4, range(1, 10), range(5))),
+    (SparseThreshold(epsilon=ONE, size=3, threshold=2), (0, 0, 5), list_outputs(3, range(2, 24), range(4))),
+    (SparseLargest(epsilon=TWO, size=4, count=2), (0, 1, 0, 0), list_outputs(4, range(-9, 12), (2,))),
+    (SparseLargest(epsilon=TWO, size=3, count=3), (0, 1, 0), list_outputs(3, range(-9, 12), (3,))),
+    (SparseSample(epsilon=TWO, size=3, level=4), (0, 1, -2), list_outputs(3, NO_ZERO, range(4))),
+    (
+        SparseSample(epsilon=TWO, size=3, level=8, least=3),
+        (0, 1, 0),
+        list_outputs(3, [-5, -4, -3, *range(3, 9)], range(4)),
+    ),
     (
         SparseSample(epsilon=TWO, size=3, level=1, least=2),
         (0, 1, 0),
-        shown(3, [*range(-9, -1), *range(2, 10)], range(4)),
+        list_outputs(3, [*range(-9, -1), *range(2, 10)], range(4)),
     ),
     (SparsePriority(epsilon=TWO, size=3, count=1, digits=2), (0, 1, 0), with_cuts(3, NO_ZERO, 1, 2)),
     (SparsePriority(epsilon=TWO, size=3, count=2, digits=1, least=2), (0, 1, 0), with_cuts(3, range(-7, 8), 2, 1)),
@@ -90,7 +93,7 @@ def test_masses_are_those_of_geometric_noise_on_all_cells(mechanism: Any) -> Non
 def test_the_sparse_vector_over_cells_has_the_law_of_the_vector() -> None:
     vector = SparseVector(epsilon=TWO, threshold=-1, count=2, monotone=True)
     mechanism = SparseFirst(vector=vector, size=4)
-    outputs = [(places, gaps, ()) for places, gaps in shown(4, range(16), range(3))]
+    outputs = [(places, gaps, ()) for places, gaps in list_outputs(4, range(16), range(3))]
     masses = np.exp([vector.log_mass((0, 1, 0, 0), one) for one in outputs])
     drawn = [mechanism.draw((0, 1, 0, 0)) for _ in range(3_000)]
     assert not law.fit(law.tally(drawn, outputs, lambda one: one), masses).rejects(false_alarm=FALSE_ALARM)
@@ -206,13 +209,13 @@ def test_planted_order_of_the_data_is_accused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sparse_counts, "by_place", unsorted)
     mechanism = SparseThreshold(epsilon=ONE, size=3, threshold=1)
     drawn = [mechanism.draw((0, 0, 1)) for _ in range(2_000)]
-    outputs = shown(3, range(1, 20), range(4))
+    outputs = list_outputs(3, range(1, 20), range(4))
     masses = np.exp([mechanism.log_mass((0, 0, 1), one) for one in outputs])
     assert law.fit(law.tally(drawn, outputs, key), masses).rejects(false_alarm=FALSE_ALARM)
 
 
 def _accused(mechanism: SparseThreshold) -> None:
-    outputs = shown(3, range(1, 20), range(4))
+    outputs = list_outputs(3, range(1, 20), range(4))
     masses = np.exp([mechanism.log_mass((0, 1, 0), one) for one in outputs])
     drawn = mechanism.repeat((0, 1, 0), times=4_000)
     assert law.fit(law.tally(drawn, outputs, key), masses).rejects(false_alarm=FALSE_ALARM)

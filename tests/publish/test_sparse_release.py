@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from hubbub.errors import MisfitError, ParameterError
+from hubbub.gate.meter import Meter
+from hubbub.gate.secret import Facts, Secret
 from hubbub.mechanisms import Nonzeros, SparseFirst, SparseLargest, SparsePriority, SparseSample, SparseThreshold
-from hubbub.meter import Meter
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, sparse
-from hubbub.publish.layer import Cells
+from hubbub.publish.strategies.layer import CellLayer
 from hubbub.publish.terms import Terms
-from hubbub.secret import Facts, Secret
 
 SHARP = 60
 """An ε at which noise is 0 but for one time in 10^26."""
@@ -119,7 +119,7 @@ def test_a_threshold_is_the_least_with_so_few_false_cells() -> None:
 def test_a_mechanism_for_one_row_is_refused_for_units_with_two() -> None:
     meter = Meter({"a": Budget(epsilon=Fraction(9))})
     two = Contribution(total=2)
-    secret = Secret(Nonzeros.of([1], [2], size=4), Facts(account="a", sensitivity=Cells(shape=(4,)).reach(two)))
+    secret = Secret(Nonzeros.of([1], [2], size=4), Facts(account="a", sensitivity=CellLayer(shape=(4,)).reach(two)))
     with pytest.raises(MisfitError):
         meter.measure(SparseThreshold(epsilon=Fraction(1), size=4, threshold=1), secret)
 

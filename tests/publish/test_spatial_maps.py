@@ -14,17 +14,17 @@ import pytest
 from hubbub import noise, publish
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.mechanisms import Geometric
-from hubbub.mechanisms.quads import Quads
-from hubbub.mechanisms.splits import Cuts, Splits
-from hubbub.mechanisms.staged import GRAIN, Staged, Sums
+from hubbub.mechanisms.staged.quads import Quads
+from hubbub.mechanisms.staged.splits import Cuts, Splits
+from hubbub.mechanisms.staged.staged import GRAIN, Staged, Sums
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Published, Terms, spatial
-from hubbub.publish.layer import Array, Shape
-from hubbub.publish.spatial.auto import weighted
-from hubbub.publish.spatial.inference import Stage, settled
+from hubbub.publish.inference.nested_groups import Stage, solve_cells
+from hubbub.publish.spatial.auto import weigh_nodes
 from hubbub.publish.spatial.prepared import PreparedMap
 from hubbub.publish.spatial.regions import geometric
-from hubbub.publish.strategy import Measurement, Prepared, Strategy
+from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.strategies.strategy import NoisyLayer, Prepared, Strategy
 from tests.publish.brute import CONTRIBUTIONS, matrix, norms
 
 RNG = np.random.default_rng(9)
@@ -58,11 +58,11 @@ def stages_of(found: Published) -> list[Stage]:
 
 def groups_of(found: Published) -> list[int]:
     """How many groups each step has summed."""
-    steps, _ = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    steps, _ = staged(found.prepared).mechanism.parse(found.noisy[0])
     return [len(step.weights) for step in steps if isinstance(step, Sums)]
 
 
-def law(one: Measurement) -> Geometric:
+def law(one: NoisyLayer) -> Geometric:
     assert isinstance(one.mechanism, Geometric)
     return one.mechanism
 
@@ -136,10 +136,10 @@ def test_least_squares_of_groups_with_gaps() -> None:
         variances=np.array([1.0, 2.0, 1.0, 3.0]),
     )
     stages = [top, halves, cells]
-    assert np.allclose(settled(stages), dense_least_squares(stages, (2, 3)))
+    assert np.allclose(solve_cells(stages), dense_least_squares(stages, (2, 3)))
     lost = replace(cells, labels=np.array([[0, 1, -1], [2, -1, -1]]))
     with pytest.raises(TypeError, match="without cells"):
-        settled([top, halves, lost])
+        solve_cells([top, halves, lost])
 
 
 @pytest.mark.parametrize("height", [0, 2, None])
@@ -200,7 +200,7 @@ def test_every_cell_pays_the_price_and_rows_of_a_unit_add_up(strategy: Strategy,
     assert mechanism.event.epsilon == EPSILON
     assert measured.layer.reach(one).rows == mechanism.rows == one.total
     base = a_map((8, 8), rows=200)
-    steps, told = mechanism.parsed(mechanism.draw(base))
+    steps, told = mechanism.parse(mechanism.draw(base))
     spent = np.sum([step.charges for step in steps], axis=0)
     assert spent.max() <= GRAIN
     assert spent.min() > 0.98 * GRAIN
@@ -287,14 +287,14 @@ def test_levels_follow_from_the_noisy_number_of_rows(rows: int, height: int) -> 
     cells = np.zeros((32, 32), dtype=np.int64)
     cells[:, 7] = rows // 32
     found = publish.run(cells, spatial.KdTree(), epsilon=1)
-    steps, _ = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    steps, _ = staged(found.prepared).mechanism.parse(found.noisy[0])
     assert len(steps) == 1 + 2 * height + height + 1
     found = publish.run(cells, spatial.Hybrid(kd=1), epsilon=1)
-    steps, _ = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    steps, _ = staged(found.prepared).mechanism.parse(found.noisy[0])
     assert len(steps) == 1 + 2 + height + 1
     named = publish.run(cells, spatial.Hybrid(kd=1, quad=2), epsilon=1)
     assert groups_of(named)[0] == 1
-    assert len(staged(named.prepared).mechanism.parsed(named.noisy[0])[0]) == 2 + 4
+    assert len(staged(named.prepared).mechanism.parse(named.noisy[0])[0]) == 2 + 4
 
 
 @pytest.mark.usefixtures("silent")
@@ -303,7 +303,7 @@ def test_auto_tells_full_edges_from_empty_land() -> None:
     cells = np.zeros((64, 64), dtype=np.int64)
     cells[0, :], cells[:, 0] = 30, 30
     found = publish.run(cells, spatial.Auto(top=0), epsilon=1)
-    steps, told = staged(found.prepared).mechanism.parsed(found.noisy[0])
+    steps, told = staged(found.prepared).mechanism.parse(found.noisy[0])
     assert [one.tolist() for one, step in zip(told, steps, strict=True) if isinstance(step, Cuts)] == [[1], [1, 1]]
     assert np.allclose(found.cells[1:, 1:], 0, atol=1e-9)
 
@@ -322,7 +322,7 @@ def test_auto_looks_where_rows_are_and_pays_for_what_it_finds() -> None:
 def test_weights_along_every_path_are_the_price(split: str) -> None:
     quads = Quads((8, 8))
     chosen = [np.arange(0 if split == "none" else 1 if split == "corner" else 4**depth) for depth in range(3)]
-    found = weighted(quads, chosen, 1000 << 10)
+    found = weigh_nodes(quads, chosen, 1000 << 10)
     spent = np.zeros((8, 8), dtype=np.int64)
     for depth, (nodes, charges) in enumerate(found):
         each = np.zeros(4**depth, dtype=np.int64)
@@ -376,6 +376,6 @@ def test_mistakes_are_refused(wrong: Callable[[], object]) -> None:
 
 def test_steps_are_of_the_kinds_that_are_proven() -> None:
     made = spatial.Hybrid().prepare((16, 16), Terms.at(1)).mechanism
-    assert {type(step) for step in made.parsed(made.draw(a_map()))[0]} == {Cuts, Sums}
+    assert {type(step) for step in made.parse(made.draw(a_map()))[0]} == {Cuts, Sums}
     made = spatial.Auto().prepare((16, 16), Terms.at(1)).mechanism
-    assert {type(step) for step in made.parsed(made.draw(a_map()))[0]} == {Cuts, Splits, Sums}
+    assert {type(step) for step in made.parse(made.draw(a_map()))[0]} == {Cuts, Splits, Sums}

@@ -12,10 +12,10 @@ import pytest
 
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.mechanisms.base import Array
-from hubbub.mechanisms.quads import Forest, Quads
-from hubbub.mechanisms.registry_spatial import CountThenLook, CutOnly, SplitOnly
-from hubbub.mechanisms.splits import Cuts, Rule, Splits
-from hubbub.mechanisms.staged import GRAIN, Staged, Step, Sums, Tariff
+from hubbub.mechanisms.specimens.staged import CountThenLook, CutOnly, SplitOnly
+from hubbub.mechanisms.staged.quads import Forest, Quads
+from hubbub.mechanisms.staged.splits import Cuts, Rule, Splits
+from hubbub.mechanisms.staged.staged import GRAIN, Staged, Step, Sums, Tariff
 from hubbub.privacy.neighbors import Neighbors
 
 ONE = Fraction(1)
@@ -268,12 +268,12 @@ def test_what_comes_next_depends_on_what_was_released() -> None:
     cells = np.array([[2, 1]])
     assert {len(mechanism.draw(cells)) for _ in range(60)} == {1, 2}
     for output in ((5, 3), (1,), (-4,)):
-        steps, told = mechanism.parsed(output)
+        steps, told = mechanism.parse(output)
         assert np.concatenate(told).tolist() == list(output)
         assert len(steps) == len(output)
     for wrong in ((5,), (1, 3), ()):
         with pytest.raises(ParameterError, match="as many as the plan"):
-            mechanism.parsed(wrong)
+            mechanism.parse(wrong)
         assert mechanism.log_mass(cells, wrong) == -math.inf
 
 

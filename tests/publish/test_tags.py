@@ -8,7 +8,8 @@ import pytest
 
 from hubbub import publish
 from hubbub.errors import ParameterError
-from hubbub.publish import stored, tags
+from hubbub.publish import tags
+from hubbub.publish.release import stored_numbers as stored
 
 
 def simplest(kind: type) -> Any:
@@ -81,13 +82,13 @@ def test_parts() -> None:
     ],
 )
 def test_numbers_are_exact(values: Any) -> None:
-    found = stored.unpacked(stored.packed(values))
+    found = stored.unpack(stored.pack(values))
     assert found.shape == values.shape
     assert found.tolist() == values.tolist()
 
 
 def test_small_numbers_are_few_bytes() -> None:
-    told = stored.packed(np.random.default_rng(1).integers(-9, 9, size=30_000))
+    told = stored.pack(np.random.default_rng(1).integers(-9, 9, size=30_000))
     assert told["kind"] == "<i1"
     assert len(told["data"]) < 30_000
 
@@ -100,9 +101,9 @@ def test_small_numbers_are_few_bytes() -> None:
         {"kind": "<i8", "shape": [2], "data": "AAAA"},
         {"kind": "<i8", "shape": [-1], "data": ""},
         {"kind": "object", "shape": [1], "data": "eJxjAAAAAQAB"},
-        {"kind": "<i1", "shape": [2], "data": stored.packed(np.array([1, 2, 3]))["data"]},
+        {"kind": "<i1", "shape": [2], "data": stored.pack(np.array([1, 2, 3]))["data"]},
     ],
 )
 def test_other_numbers_are_refused(told: Any) -> None:
     with pytest.raises(ParameterError):
-        stored.unpacked(told)
+        stored.unpack(told)

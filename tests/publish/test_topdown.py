@@ -14,11 +14,11 @@ from hubbub import publish
 from hubbub.errors import ParameterError
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.flat import Flat
-from hubbub.publish.nested import Groups, Level, levels
-from hubbub.publish.projection import onto_simplex
+from hubbub.publish.inference.projection import onto_simplex
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.nested import Groups, Level, levels
+from hubbub.publish.strategies.topdown import TopDown, topdown
 from hubbub.publish.terms import Noise, Terms, variance
-from hubbub.publish.topdown import TopDown, topdown
 
 FALSE_ALARM = 1e-6
 BLOCKS = [f"b{number}" for number in range(24)]
@@ -64,7 +64,7 @@ def test_estimates_and_errors_are_those_of_dense_least_squares(noise: Noise) -> 
     for layer, row in zip((one.layer for one in ready.measurements), rows, strict=True):
         assert layer.apply(COUNTS).tolist() == (row @ COUNTS).tolist()
         assert layer.apply(COUNTS * 10**17).tolist() == [int(item) * 10**17 for item in row @ COUNTS]
-        assert np.allclose(layer.transposed(np.arange(layer.size)), row.T @ np.arange(layer.size))
+        assert np.allclose(layer.transpose(np.arange(layer.size)), row.T @ np.arange(layer.size))
     spread = [variance(one.mechanism) for one in ready.measurements]  # type: ignore[arg-type]
     weights = np.concatenate([np.full(len(row), 1 / v) for row, v in zip(rows, spread, strict=True)])
     all_rows = np.vstack(rows)

@@ -26,11 +26,11 @@ from hubbub.publish import (
     all_ranges,
     run,
 )
-from hubbub.publish.demand import Demand
-from hubbub.publish.haar import Haar, block, depth
-from hubbub.publish.listed import Explicit
-from hubbub.publish.split import POWER, free_shares
-from hubbub.publish.wavelet import coarsest, expected, weights
+from hubbub.publish.strategies.demand import Demand
+from hubbub.publish.strategies.haar import Haar, block, depth
+from hubbub.publish.strategies.split import POWER, free_shares
+from hubbub.publish.strategies.wavelet import coarsest, expected_variance, weights
+from hubbub.publish.workload.listed_queries import Explicit
 from tests.publish.brute import CONTRIBUTIONS, Array, matrix, norms, paid, reached
 
 SHAPES = [
@@ -91,7 +91,7 @@ def test_bands_are_the_haar_matrix(shape: tuple[int, ...], coarse: tuple[int, ..
         assert np.abs(dense).sum(axis=0).max() == 1
         assert np.abs(dense).sum(axis=1).max() <= math.prod(band.blocks)
         values = rng().normal(size=band.size)
-        assert np.allclose(band.transposed(values).reshape(-1), dense.T @ values)
+        assert np.allclose(band.transpose(values).reshape(-1), dense.T @ values)
 
 
 @pytest.mark.parametrize(("shape", "coarse"), SHAPES)
@@ -101,9 +101,9 @@ def test_the_inverse_is_the_inverse_and_analysis_its_transpose(shape: tuple[int,
     noisy = rng().normal(size=math.prod(shape))
     parts = np.split(noisy, np.cumsum([band.size for band in haar.bands])[:-1])
     shaped = [part.reshape(band.parts) for part, band in zip(parts, haar.bands, strict=True)]
-    assert np.allclose(haar.combined(shaped).reshape(-1), inverse @ noisy)
+    assert np.allclose(haar.combine(shaped).reshape(-1), inverse @ noisy)
     queries = rng().normal(size=(4, *shape))
-    found = np.hstack([one.reshape(4, -1) for one in haar.analysed(queries)])
+    found = np.hstack([one.reshape(4, -1) for one in haar.analyse(queries)])
     assert np.allclose(found, queries.reshape(4, -1) @ inverse)
 
 
@@ -167,7 +167,9 @@ def test_what_shares_are_chosen_by_is_the_exact_error(shape: tuple[int, ...], ev
     prepared = strategy.prepare(shape, Terms.at(1, 1e-6))
     exact = strategy.error(all_ranges(shape), 1, delta=1e-6)
     close = 0.05 if shape == (27,) else 1e-9
-    assert expected(Demand.of(shape, None), prepared) == pytest.approx(exact.variance / exact.queries, rel=close)
+    assert expected_variance(Demand.of(shape, None), prepared) == pytest.approx(
+        exact.variance / exact.queries, rel=close
+    )
 
 
 def rmse(strategy: Wavelet, workload: Workload) -> float:
@@ -222,12 +224,12 @@ def test_demand_of_every_kind_of_workload_is_a_trace() -> None:
         for size in (1, 2, 3, 4, 6, 12):
             average = np.kron(np.eye(length // size), np.full((size, size), 1 / size))
             wanted = np.trace(rows @ average @ rows.T) / workload.count
-            assert Demand.of((length,), workload).known((size,)) == pytest.approx(wanted)
+            assert Demand.of((length,), workload).share_of((size,)) == pytest.approx(wanted)
     both = Product(parts=(each[1], each[0]))
-    assert Demand.of((length, length), both).known((3, 4)) == pytest.approx(
-        Demand.of((length,), each[1]).known((3,)) * Demand.of((length,), each[0]).known((4,))
+    assert Demand.of((length, length), both).share_of((3, 4)) == pytest.approx(
+        Demand.of((length,), each[1]).share_of((3,)) * Demand.of((length,), each[0]).share_of((4,))
     )
-    assert Demand.of((length,), None).known((4,)) == pytest.approx(Demand.of((length,), each[0]).known((4,)))
+    assert Demand.of((length,), None).share_of((4,)) == pytest.approx(Demand.of((length,), each[0]).share_of((4,)))
 
 
 def test_a_workload_that_ignores_levels_still_leaves_cells_to_estimate() -> None:

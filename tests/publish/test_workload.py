@@ -9,15 +9,16 @@ from scipy import stats
 
 from hubbub import publish
 from hubbub.errors import CapacityError, ParameterError
-from hubbub.publish import expected, gram
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.flat import Flat
-from hubbub.publish.listed import Boxes, Explicit, batches, variances
-from hubbub.publish.matrix import Matrix
-from hubbub.publish.products import Product, Union, all_marginals, all_ranges, one_marginal
-from hubbub.publish.rounded_matrix import Rounded
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.matrix import Matrix
+from hubbub.publish.strategies.rounded_matrix import Rounded
 from hubbub.publish.terms import Noise, Terms
-from hubbub.publish.workload import EachCell, Prefixes, Ranges, Total
+from hubbub.publish.workload import expected_error as expected
+from hubbub.publish.workload import gram
+from hubbub.publish.workload.listed_queries import Boxes, Explicit, batches, variances
+from hubbub.publish.workload.products import Product, Union, all_marginals, all_ranges, one_marginal
+from hubbub.publish.workload.workload import EachCell, Prefixes, Ranges, Total
 
 FALSE_ALARM = 1e-6
 BOXES = Boxes(shape=(3, 4), lows=np.array([[0, 0], [1, 2], [2, 0]]), highs=np.array([[3, 4], [2, 4], [3, 1]]))
@@ -115,7 +116,7 @@ def test_variances_of_products_are_products(workload: Any) -> None:
         Ranges(length=7).gram[0].factors[0],
         gram.Identity(length=7),
         gram.Dense(entries=np.arange(49.0).reshape(7, 7)),
-        gram.Weighted(parts=(gram.Identity(length=7), Ranges(length=7).gram[0].factors[0]), weights=(2.0, 0.5)),
+        gram.WeightedGram(parts=(gram.Identity(length=7), Ranges(length=7).gram[0].factors[0]), weights=(2.0, 0.5)),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -171,7 +172,7 @@ def test_every_path_gives_the_same_error(workload: Any, monkeypatch: pytest.Monk
     assert found.rmse**2 == pytest.approx(spread.mean())
     monkeypatch.setattr(expected, "DENSE", 0)
     monkeypatch.setattr(type(prepared), "covariance", lambda self: None)
-    one_by_one = expected.expected(prepared, workload)
+    one_by_one = expected.expect(prepared, workload)
     assert one_by_one.variance == pytest.approx(found.variance)
     assert one_by_one.worst == pytest.approx(found.worst)
 
@@ -202,14 +203,14 @@ def test_the_law_of_the_noise_follows_the_workload() -> None:
     assert chosen.noise is Noise.GAUSSIAN
     named = Matrix(workload=Prefixes(length=256), noise=Noise.LAPLACE).prepare((256,), loose)
     workload = Prefixes(length=256)
-    assert expected.expected(chosen, workload).variance < expected.expected(named, workload).variance
+    assert expected.expect(chosen, workload).variance < expected.expect(named, workload).variance
 
 
 def test_refused() -> None:
     with pytest.raises(ParameterError, match=r"workload must be for cells of shape \(4,\)"):
-        expected.expected(Flat().prepare((4,), Terms.at(1)), Prefixes(length=5))
+        expected.expect(Flat().prepare((4,), Terms.at(1)), Prefixes(length=5))
     with pytest.raises(CapacityError, match="too many to look at one by one"):
-        expected.expected(_NoCovariance(), Ranges(length=5000))
+        expected.expect(_NoCovariance(), Ranges(length=5000))
     for wrong in (
         lambda: Prefixes(length=0),
         lambda: Ranges(length=0),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hubbub.query.ops import Aggregate, Counted, Measure
+from hubbub.query.ops import Aggregate, ExactCounts, Measure
 from tests.query import interpreter
 from tests.query.expressions import functions_in
 from tests.query.generate import Case
@@ -21,7 +21,7 @@ MOST_CHOICES = 64
 
 
 def disagreements(
-    engine: Connection, op: Aggregate, counted: Counted, case: Case, secret: Sequence[int]
+    engine: Connection, op: Aggregate, counted: ExactCounts, case: Case, secret: Sequence[int]
 ) -> tuple[list[str], int]:
     """What the engine counted and the interpreter does not, and how many numbers or histograms were compared."""
     if not _exact(op):

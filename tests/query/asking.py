@@ -6,38 +6,38 @@ from typing import Any
 
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import Stamp
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table, Value
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource, Value
 from hubbub.privacy.budget import Budget
 from hubbub.query.expression import Expression
 from hubbub.query.ops import Relation
 from hubbub.query.question import Question
-from hubbub.query.scope import Fanout
-from hubbub.query.sql import question
+from hubbub.query.read.scope import Fanout
+from hubbub.query.read.sql import question
 
 STAYS = (
-    Column(name="patient_id", kind=of(Type.INTEGER)),
-    Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
-    Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100))),
-    Column(name="age", kind=integer(0, 120, nullable=False), bounds=(Fraction(0), Fraction(110))),
-    Column(name="points", kind=of(Type.INTEGER)),
-    Column(name="day", kind=of(Type.DATE)),
-    Column(name="seen", kind=of(Type.TIMESTAMP)),
-    Column(name="urgent", kind=of(Type.BOOLEAN)),
-    Column(name="weight", kind=of(Type.REAL)),
+    TableColumn(name="patient_id", kind=of(Type.INTEGER)),
+    TableColumn(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
+    TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100))),
+    TableColumn(name="age", kind=integer(0, 120, nullable=False), bounds=(Fraction(0), Fraction(110))),
+    TableColumn(name="points", kind=of(Type.INTEGER)),
+    TableColumn(name="day", kind=of(Type.DATE)),
+    TableColumn(name="seen", kind=of(Type.TIMESTAMP)),
+    TableColumn(name="urgent", kind=of(Type.BOOLEAN)),
+    TableColumn(name="weight", kind=of(Type.REAL)),
 )
 WARDS = (
-    Column(name="id", kind=of(Type.TEXT, nullable=False)),
-    Column(name="floor", kind=of(Type.INTEGER, nullable=False)),
-    Column(name="ward", kind=of(Type.TEXT)),
-    Column(name="beds", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(50))),
-    Column(name="patient_id", kind=of(Type.TEXT)),
+    TableColumn(name="id", kind=of(Type.TEXT, nullable=False)),
+    TableColumn(name="floor", kind=of(Type.INTEGER, nullable=False)),
+    TableColumn(name="ward", kind=of(Type.TEXT)),
+    TableColumn(name="beds", kind=of(Type.INTEGER), bounds=(Fraction(0), Fraction(50))),
+    TableColumn(name="patient_id", kind=of(Type.TEXT)),
 )
-CITIES = (Column(name="city", kind=of(Type.TEXT)), Column(name="on_floor", kind=of(Type.INTEGER)))
-VISITS = (Column(name="patient_id", kind=of(Type.INTEGER)), Column(name="ward", kind=of(Type.TEXT)))
+CITIES = (TableColumn(name="city", kind=of(Type.TEXT)), TableColumn(name="on_floor", kind=of(Type.INTEGER)))
+VISITS = (TableColumn(name="patient_id", kind=of(Type.INTEGER)), TableColumn(name="ward", kind=of(Type.TEXT)))
 
 
-def table(name: str, columns: Sequence[Column], unit: str | None) -> Table:
-    return Table(name=name, source=Source(format="parquet", paths=("/x",)), columns=tuple(columns), unit=unit)
+def table(name: str, columns: Sequence[TableColumn], unit: str | None) -> Table:
+    return Table(name=name, source=TableSource(format="parquet", paths=("/x",)), columns=tuple(columns), unit=unit)
 
 
 TABLES = {

@@ -13,11 +13,10 @@ from typing import Any
 
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
 from hubbub.query.ops import Aggregate, Group, Measure, Relation, Tally, Together
+from hubbub.testing.odd_values import GOOD, POISON
 from tests.query import interpreter
 from tests.query.expressions import (
     ALL_FUNCTIONS,
-    GOOD,
-    POISON,
     TIMES,
     Expressions,
     functions_in,

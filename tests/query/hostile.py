@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from hubbub.policy.kinds import Type, integer, of
-from hubbub.policy.tables import Column
+from hubbub.policy.tables import TableColumn
 from hubbub.query.ops import Scan
 from tests.query import inside
 from tests.query.generate import Case
@@ -40,7 +40,7 @@ def quoted(*parts: str) -> str:
 class Scene:
     """Two private tables of the same units and a public one, under any names."""
 
-    columns: Mapping[str, tuple[Column, ...]]
+    columns: Mapping[str, tuple[TableColumn, ...]]
     rows: Mapping[str, list[dict[str, Any]]]
     unit: str
     link: tuple[str, str]
@@ -70,15 +70,15 @@ def scene(rng: Random) -> Scene:
     public = _different(rng, 4)
     first = itertools.count(1)
 
-    def numbers(names: Sequence[str]) -> tuple[Column, ...]:
+    def numbers(names: Sequence[str]) -> tuple[TableColumn, ...]:
         ends = [(STEP * place, STEP * place + 9) for place in itertools.islice(first, len(names))]
         return tuple(
-            Column(name=name, kind=integer(*end), bounds=(Fraction(end[0]), Fraction(end[1])))
+            TableColumn(name=name, kind=integer(*end), bounds=(Fraction(end[0]), Fraction(end[1])))
             for name, end in zip(names, ends, strict=True)
         )
 
-    who, link, key = Column(name=unit, kind=of(Type.INTEGER)), own[1], public[0]
-    linked = (Column(name=link, kind=of(Type.INTEGER)), Column(name=key, kind=of(Type.INTEGER)))
+    who, link, key = TableColumn(name=unit, kind=of(Type.INTEGER)), own[1], public[0]
+    linked = (TableColumn(name=link, kind=of(Type.INTEGER)), TableColumn(name=key, kind=of(Type.INTEGER)))
     columns = {
         spelt[0]: (who, linked[0], *numbers(own[2:])),
         spelt[1]: (who, *numbers(others[1:])),

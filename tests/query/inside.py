@@ -1,4 +1,4 @@
-"""The product inside this process (`hubbub.testing.inside`), with a table of stays and one of places to ask about."""
+"""The product inside this process (`audit.subjects.in_process.inside`), with stays and places to ask about."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,14 +7,26 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hubbub.engines import duckdb as engine_module
+from hubbub.audit.subjects.in_process.inside import VERSIONS as _VERSIONS
+from hubbub.audit.subjects.in_process.inside import (
+    Handed,
+    Inside,
+    Rows,
+    Seen,
+    ask,
+    connected,
+    exact,
+    faults,
+    fill,
+    fixed_key,
+)
+from hubbub.engines.duckdb import engine as engine_module
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Kind, Type, integer, of
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.stamps import NO_FILES
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
-from hubbub.testing.inside import VERSIONS as _VERSIONS
-from hubbub.testing.inside import Handed, Inside, Rows, Seen, ask, connected, exact, faults, fill, fixed_key
+from hubbub.session.database import Database
 
 __all__ = [
     "PLACES",
@@ -42,19 +54,19 @@ WARDS = ("a", "b", "c", "\x1b[31mred", "<img src=x onerror=alert(1)>")
 """Public keys; two of them are attacks on whoever looks at them."""
 
 _ANY = of(Type.INTEGER)
-STAYS: tuple[Column, ...] = (
-    Column(name="person", kind=_ANY),
-    Column(name="ward", kind=of(Type.TEXT), keys=WARDS),
-    Column(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100))),
-    Column(name="nights", kind=integer(-(1 << 31), (1 << 31) - 1), bounds=(Fraction(0), Fraction(10))),
-    Column(name="points", kind=_ANY),
-    Column(name="day", kind=of(Type.DATE)),
-    Column(name="urgent", kind=of(Type.BOOLEAN)),
+STAYS: tuple[TableColumn, ...] = (
+    TableColumn(name="person", kind=_ANY),
+    TableColumn(name="ward", kind=of(Type.TEXT), keys=WARDS),
+    TableColumn(name="cost", kind=of(Type.REAL), bounds=(Fraction(0), Fraction(100))),
+    TableColumn(name="nights", kind=integer(-(1 << 31), (1 << 31) - 1), bounds=(Fraction(0), Fraction(10))),
+    TableColumn(name="points", kind=_ANY),
+    TableColumn(name="day", kind=of(Type.DATE)),
+    TableColumn(name="urgent", kind=of(Type.BOOLEAN)),
 )
-PLACES: tuple[Column, ...] = (
-    Column(name="id", kind=of(Type.TEXT)),
-    Column(name="floor", kind=_ANY),
-    Column(name="beds", kind=_ANY, bounds=(Fraction(0), Fraction(50))),
+PLACES: tuple[TableColumn, ...] = (
+    TableColumn(name="id", kind=of(Type.TEXT)),
+    TableColumn(name="floor", kind=_ANY),
+    TableColumn(name="beds", kind=_ANY, bounds=(Fraction(0), Fraction(50))),
 )
 PUBLIC: Rows = (
     {"id": "a", "floor": 1, "beds": 10},
@@ -70,8 +82,8 @@ def row(person: int | None, **values: Any) -> dict[str, Any]:
     return {column.name: values.get(column.name) for column in STAYS} | {"person": person}
 
 
-def _table(name: str, columns: tuple[Column, ...], unit: str | None) -> Table:
-    source = Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+def _table(name: str, columns: tuple[TableColumn, ...], unit: str | None) -> Table:
+    source = TableSource(format="duckdb", paths=("/nowhere.duckdb",), table=name)
     return Table(name=name, source=source, columns=columns, unit=unit)
 
 
@@ -95,16 +107,22 @@ class World:
         threads: int = 1,
         version: int | None = None,
         buys: bool = False,
+        unique: bool = False,
     ) -> Database:
-        """These rows, to be asked; what is not declared is refused, unless it may be bought."""
+        """These rows, to be asked; what is not declared is refused, unless it may be bought.
+
+        ``unique``: the owner's check has seen, of rows of before, that a unit has at most one.
+        """
         self.engine.connection.execute(f"SET threads = {threads}")
         fill(self.engine.connection, "stays", _kinds(STAYS), rows)
         policy = Policy(
             account="people",
             budget=self.budget,
-            tables=TABLES,
+            tables={**TABLES, "stays": replace(TABLES["stays"], unique=unique)},
             limits=replace(limits or Limits(max_groups=2, max_rows=3), buy=buys),
             version=str(next(_VERSIONS)) if version is None else str(version),
+            enforced=frozenset({"stays"} if unique else ()),
+            seen={"stays": NO_FILES} if unique else {},
         )
         return Database(policy, ledger=self.ledger, engine=self.engine)
 
@@ -113,5 +131,5 @@ class World:
         self.ledger.close()
 
 
-def _kinds(columns: Sequence[Column]) -> list[tuple[str, Kind]]:
+def _kinds(columns: Sequence[TableColumn]) -> list[tuple[str, Kind]]:
     return [(column.name, column.kind) for column in columns]

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.policy.kinds import Type
-from hubbub.policy.paths import Step
+from hubbub.policy.paths import PathStep
 from hubbub.query.expression import Expression
 from hubbub.query.ops import (
     Aggregate,
@@ -32,9 +32,9 @@ from hubbub.query.ops import (
     Reduced,
     Reduction,
     Relation,
+    RelationUnion,
     Scan,
     Tally,
-    Union,
     Window,
 )
 from tests.query.meaning import OPEN, STRICT, Unsound, fits, half_even, safe, value, within64
@@ -85,7 +85,7 @@ def columns_of(op: Relation) -> list[str]:
             return [*(name for name, _ in keys), *(one.name for one in reduced)]
         case Window(input=below, name=name):
             return [*columns_of(below), name]
-        case Union(inputs=inputs):
+        case RelationUnion(inputs=inputs):
             return columns_of(inputs[0])
 
 
@@ -126,11 +126,11 @@ class _Meaning:
             case Window(input=below):
                 for unit, own in _by_unit(self.rows(below)).items():
                     yield from ((unit, row) for row in _windowed(op, own))
-            case Union(inputs=inputs):
+            case RelationUnion(inputs=inputs):
                 for one in inputs:
                     yield from self.rows(one)
 
-    def owners(self, row: Mapping[str, Any], unit: str | None, path: Sequence[Step]) -> Iterator[Any]:
+    def owners(self, row: Mapping[str, Any], unit: str | None, path: Sequence[PathStep]) -> Iterator[Any]:
         """Whose a row is: what it says itself, or what the rows say that it leads to. Nobody's rows are left out."""
         if unit is None:
             yield None

@@ -6,13 +6,14 @@ from typing import Any
 
 import duckdb
 
-from hubbub.engines import relations
-from hubbub.engines.words import Sql, name, select, within
-from hubbub.policy.paths import followed
-from hubbub.policy.tables import Column as Declared
-from hubbub.policy.tables import Source, Table
+from hubbub.audit.subjects.in_process import inside
+from hubbub.engines.lower import relations
+from hubbub.engines.nodes.words import name, relation, select, within
+from hubbub.policy.paths import follow_path
+from hubbub.policy.tables import Table, TableSource
+from hubbub.policy.tables import TableColumn as Declared
 from hubbub.query.ops import Cap, Relation
-from hubbub.testing import inside
+from tests.engines.raw import sql
 from tests.query import interpreter
 from tests.query.generate import Case, functions_of, kinds_of
 from tests.query.relating import PATHS
@@ -35,7 +36,7 @@ def connected() -> Connection:
 
 
 def declared(case: Case) -> dict[str, Table]:
-    source = Source(format="parquet", paths=("/nowhere",))
+    source = TableSource(format="parquet", paths=("/nowhere",))
     keys = {(step.table, step.key) for path in PATHS.values() for step in path}
     tables = {
         name: Table(
@@ -47,7 +48,7 @@ def declared(case: Case) -> dict[str, Table]:
         )
         for name, columns in case.schema.items()
     }
-    return {name: followed(tables, name) for name in tables}
+    return {name: follow_path(tables, name) for name in tables}
 
 
 def load(engine: Connection, case: Case) -> None:
@@ -55,12 +56,12 @@ def load(engine: Connection, case: Case) -> None:
         fill(engine, table, case.schema[table], rows)
 
 
-def lowered(op: Relation, case: Case) -> tuple[Sql, int]:
+def lowered(op: Relation, case: Case) -> tuple[str, int]:
     """A relation as a statement that shows the unit and all columns, and how many secrets it looks at."""
-    made = relations.Lowering(declared(case), {table: name(table) for table in case.schema})
+    made = relations.Lowering(declared(case), {table: relation(table) for table in case.schema})
     rows, names = made.relation(op)
     columns = [name(names[column.name]) for column in kinds_of(op)]
-    return select(within(rows), *relations.unit_of(op), *columns), made.secrets
+    return sql(select(within(rows), *relations.unit_of(op), *columns)), made.secrets
 
 
 def rows_of(engine: Connection, op: Relation, case: Case, secret: Sequence[int] = SECRET) -> Rows:

@@ -12,19 +12,29 @@ from unittest import mock
 
 import numpy as np
 
-from hubbub import attempt as attempting
-from hubbub import meter, noise, session
-from hubbub.engines import aggregate, distinct, histogram, relations, steps
-from hubbub.engines.words import STAR, Sql, case, cast, function, infix, number, text
-from hubbub.mechanisms import Geometric, Quantile, integers, laplace
+from hubbub import noise
+from hubbub.engines.lower import aggregate, distinct, histogram, relations
+from hubbub.engines.lower import grid_steps as steps
+from hubbub.engines.nodes.queries import Query, Select
+from hubbub.engines.nodes.scalars import Node, Scalar
+from hubbub.engines.nodes.words import STAR, case, cast, function, infix, number
+from hubbub.gate import attempt as attempting
+from hubbub.gate import meter
+from hubbub.mechanisms import Geometric, Quantile, integers
+from hubbub.mechanisms.additive import laplace
+from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.policy.kinds import Kind, Type
-from hubbub.privacy.event import Event
+from hubbub.privacy import shares
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import PureFilter
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query import plan as planning
-from hubbub.query import reading, scope, shares
 from hubbub.query.ops import Scan, ScanColumn, Tally
-from hubbub.query.plan import Plan
+from hubbub.query.plan import plan as planning
+from hubbub.query.plan import statistic
+from hubbub.query.plan.plan import Plan
+from hubbub.query.read import from_clause as reading
+from hubbub.query.read import scope
+from tests.engines.raw import raw
 
 Fault = Callable[[], AbstractContextManager[Any]]
 
@@ -36,47 +46,52 @@ def _in_place(module: Any, what: str, fault: Any) -> Fault:
 # Bounding
 
 
-def _unkeyed(text: str) -> Sql:
+def _unkeyed(*rows: str | Node) -> Query:
     """The secrets of a statement are given to it, whether it looks at them or not."""
-    return Sql(f"SELECT * FROM ({text}) AS z WHERE coalesce($1, $2) IS NOT NULL")
+    return raw("SELECT * FROM (", *rows, ") AS z WHERE coalesce($1, $2) IS NOT NULL")
 
 
-def _placed(text: str) -> Sql:
+def _placed(*rows: str | Node) -> Query:
     """With the place of each row among those of its unit and group."""
-    return _unkeyed(f"SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place FROM ({text}) AS y")
+    return _unkeyed("SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place FROM (", *rows, ") AS y")
 
 
-def _by_data_order(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+def _by_data_order(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
     """The groups that come first in the data."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
-        "min(pos) OVER (PARTITION BY unit, code) AS first FROM (SELECT *, row_number() OVER () AS pos FROM "
-        f"({rows}) AS a) AS b) AS c) AS d WHERE rank <= {most}"
+        "min(pos) OVER (PARTITION BY unit, code) AS first FROM (SELECT *, row_number() OVER () AS pos FROM (",
+        rows,
+        f") AS a) AS b) AS c) AS d WHERE rank <= {most}",
     )
 
 
-def _among_all_units(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+def _among_all_units(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
     """The groups that most units have: one unit can switch everybody's."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
-        f"count(*) OVER (PARTITION BY code) AS size FROM ({rows}) AS a) AS b) AS c WHERE rank <= {most}"
+        "count(*) OVER (PARTITION BY code) AS size FROM (",
+        rows,
+        f") AS a) AS b) AS c WHERE rank <= {most}",
     )
 
 
 _scan = relations.Lowering._scan
 
 
-def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
+def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Query, Any]:
     found, names = _scan(self, op)
-    return Sql(found.rpartition(" WHERE ")[0]), names
+    assert isinstance(found, Select)
+    assert found.where
+    return replace(found, where=()), names
 
 
-no_bounding_of_groups = _in_place(aggregate, "_chosen", lambda rows, most, rank, places=False: _placed(rows))
-groups_by_data_order = _in_place(aggregate, "_chosen", _by_data_order)
-groups_chosen_among_all_units = _in_place(aggregate, "_chosen", _among_all_units)
+no_bounding_of_groups = _in_place(aggregate, "_choose", lambda rows, most, rank, places=False: _placed(rows))
+groups_by_data_order = _in_place(aggregate, "_choose", _by_data_order)
+groups_chosen_among_all_units = _in_place(aggregate, "_choose", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
 count_not_bounded = _in_place(aggregate, "_rows", lambda many, bounds, always: many)
-places_not_bounded = _in_place(aggregate, "_placed", lambda tally: function("count", STAR))
+places_not_bounded = _in_place(aggregate, "_count_placed", lambda tally: function("count", STAR))
 
 # Names
 
@@ -85,7 +100,7 @@ def _joined(source: str, column: str) -> str:
     return f"{source}.{column}"
 
 
-def _by_the_end_of_its_name(self: relations.Lowering, op: Scan) -> tuple[Sql, Any]:
+def _by_the_end_of_its_name(self: relations.Lowering, op: Scan) -> tuple[Query, Any]:
     """A scan whose columns read what the longest ending of their name means to the table."""
 
     def found(one: ScanColumn) -> ScanColumn:
@@ -117,32 +132,30 @@ NAMES = {
 _steps = steps.steps
 
 
-def _row_clamp_far_out(tally: Tally, value: Sql, kind: Kind) -> Sql:
+def _row_clamp_far_out(tally: Tally, value: Scalar, kind: Kind) -> Scalar:
     ends = -(1 << 40) * tally.grid, (1 << 40) * tally.grid
     return _steps(replace(tally, clamp=ends), value, kind)
 
 
-def _raising(tally: Tally, value: Sql, kind: Kind) -> Sql:
+def _raising(tally: Tally, value: Scalar, kind: Kind) -> Scalar:
     """An expression that raises for some rows: the error tells that there is one."""
     if kind.type is not Type.REAL:
         return _steps(tally, value, kind)
-    return case(
-        (infix(">", value, Sql("1e300")), function("error", text("large"))), otherwise=_steps(tally, value, kind)
-    )
+    return case((infix(">", value, raw("1e300")), raw("error('large')")), otherwise=_steps(tally, value, kind))
 
 
 @contextmanager
 def no_clamp() -> Iterator[None]:
     """Neither of a row's value nor of a unit's total."""
     with (
-        mock.patch.object(steps, "_clamped", lambda value, low, high: value),
-        mock.patch.object(steps, "_brought", lambda value, low, high: value),
+        mock.patch.object(steps, "_clamp", lambda value, low, high: value),
+        mock.patch.object(steps, "_bring", lambda value, low, high: value),
     ):
         yield
 
 
 no_clamp_of_a_units_total = _in_place(
-    aggregate, "bounded", lambda node, bounds: function("coalesce", cast(node, "HUGEINT"), number(0))
+    aggregate, "bound_total", lambda node, bounds: function("coalesce", cast(node, "int128"), number(0))
 )
 no_clamp_of_rows = _in_place(aggregate, "steps", _row_clamp_far_out)
 an_error_for_some_rows = _in_place(aggregate, "steps", _raising)
@@ -173,7 +186,7 @@ def all_but_overflow(work: Any, *, log: Any) -> Any:
 def an_overflow_passed_on() -> Iterator[None]:
     """Exact numbers go into as many bits as are usually enough, and what does not fit is told."""
     with (
-        mock.patch.object(session, "vector", lambda cells: np.array(cells, dtype=np.int32)),
+        mock.patch.object(statistic, "vector", lambda cells: np.array(cells, dtype=np.int32)),
         mock.patch.object(meter, "attempt", all_but_overflow),
     ):
         yield
@@ -181,62 +194,65 @@ def an_overflow_passed_on() -> Iterator[None]:
 
 # Calibration
 
-_sensitivity = planning._sensitivity
+_bound = statistic.bound_tally
 
 
 def _one_group(*given: Any) -> Sensitivity:
-    whole = _sensitivity(*given)
+    whole = _bound(*given)
     return Sensitivity(l0=1, linf=whole.linf)
 
 
 def _one_row(*given: Any) -> Sensitivity:
-    whole = _sensitivity(*given)
+    whole = _bound(*given)
     return Sensitivity(l0=whole.l0, linf=Fraction(1))
 
 
 uniqueness_believed = _in_place(planning, "one_row_a_unit", lambda relation, policy: True)
-sensitivity_of_one_group = _in_place(planning, "_sensitivity", _one_group)
-sensitivity_of_one_row = _in_place(planning, "_sensitivity", _one_row)
+sensitivity_of_one_group = _in_place(statistic, "bound_tally", _one_group)
+sensitivity_of_one_row = _in_place(statistic, "bound_tally", _one_row)
 
 
 @contextmanager
 def calibrated_for_half() -> Iterator[None]:
     """Mechanisms for half the sensitivity that the plan proves."""
-    honest = shares.calibrated
+    honest = shares.calibrate
 
-    def halved(sensitivities: Any, *more: Any) -> Any:
-        return honest([Sensitivity(l0=one.l0, linf=one.linf / 2) for one in sensitivities], *more)
+    def halve(one: Any) -> AddedNoise:
+        known = one.sensitivity
+        return AddedNoise(sensitivity=Sensitivity(l0=known.l0, linf=known.linf / 2), neighbors=one.reach.neighbors)
 
-    with mock.patch.object(planning, "_calibrated", halved):
+    def halved(measured: Any, *more: Any, **given: Any) -> Any:
+        return honest([halve(one) for one in measured], *more, **given)
+
+    with mock.patch.object(planning, "calibrate", halved):
         yield
 
 
 # Choices and different values
 
-_choosing = planning._choosing
 
-
-def _unlimited(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
+def _unlimited(rows: Query, content: Scalar, most: int, *, grouped: bool, copies: bool) -> Query:
     return _unkeyed(rows)
 
 
 @contextmanager
 def rows_of_a_unit_not_limited() -> Iterator[None]:
     """All rows of a unit are in a histogram, and all its values are counted."""
-    with mock.patch.object(histogram, "limited", _unlimited), mock.patch.object(distinct, "limited", _unlimited):
+    with mock.patch.object(histogram, "limit_rows", _unlimited), mock.patch.object(distinct, "limit_rows", _unlimited):
         yield
 
 
-def _limited_by_data_order(rows: Sql, content: Sql, most: int, *, grouped: bool, copies: bool) -> Sql:
+def _limited_by_data_order(rows: Query, content: Scalar, most: int, *, grouped: bool, copies: bool) -> Query:
     by = "unit, code" if grouped else "unit"
     return _unkeyed(
-        f"SELECT * EXCLUDE (rank) FROM (SELECT *, row_number() OVER (PARTITION BY {by}) AS rank FROM ({rows}) AS a) "
-        f"AS b WHERE rank <= {most}"
+        f"SELECT * EXCLUDE (rank) FROM (SELECT *, row_number() OVER (PARTITION BY {by}) AS rank FROM (",
+        rows,
+        f") AS a) AS b WHERE rank <= {most}",
     )
 
 
-rows_of_a_unit_by_data_order = _in_place(histogram, "limited", _limited_by_data_order)
-choices_in_one_group = _in_place(planning, "_choosing", lambda *given: replace(_choosing(*given), groups=1))
+rows_of_a_unit_by_data_order = _in_place(histogram, "limit_rows", _limited_by_data_order)
+choices_in_one_group = _in_place(statistic.Reach, "touched", property(lambda self: 1))
 rank_moves_by_the_smaller_share = _in_place(
     Quantile, "rate", property(lambda self: self.epsilon / (2 * min(self.q, 1 - self.q) * self.rows))
 )

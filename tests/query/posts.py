@@ -10,27 +10,28 @@ from unittest import mock
 import numpy as np
 
 from hubbub import noise
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
-from hubbub.query.keys import in_order
-from hubbub.query.ops import Cell, Counted
-from hubbub.query.plan import Plan
-from hubbub.query.selection import private_part
-from hubbub.session import Database
+from hubbub.query.check.keys import in_order
+from hubbub.query.ops import Cell, ExactCounts
+from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.selection import private_part
+from hubbub.session.database import Database
 from tests.query.inside import Inside, connected, fixed_key
 from tests.query.owned import fill
 
-POSTS: tuple[Column, ...] = (
-    Column(name="person", kind=of(Type.INTEGER)),
-    Column(name="word", kind=of(Type.TEXT)),
-    Column(name="tag", kind=of(Type.TEXT)),
-    Column(name="number", kind=of(Type.INTEGER)),
-    Column(name="day", kind=of(Type.DATE)),
-    Column(name="seen", kind=of(Type.TIMESTAMP)),
-    Column(name="lang", kind=of(Type.TEXT), keys=("en", "de", "fr")),
-    Column(name="score", kind=integer(0, 100), bounds=(Fraction(0), Fraction(10))),
+POSTS: tuple[TableColumn, ...] = (
+    TableColumn(name="person", kind=of(Type.INTEGER)),
+    TableColumn(name="word", kind=of(Type.TEXT)),
+    TableColumn(name="tag", kind=of(Type.TEXT)),
+    TableColumn(name="number", kind=of(Type.INTEGER)),
+    TableColumn(name="day", kind=of(Type.DATE)),
+    TableColumn(name="seen", kind=of(Type.TIMESTAMP)),
+    TableColumn(name="lang", kind=of(Type.TEXT), keys=("en", "de", "fr")),
+    TableColumn(name="score", kind=integer(0, 100), bounds=(Fraction(0), Fraction(10))),
 )
 BUDGET = Budget(epsilon=Fraction(10**6), delta=Fraction(1, 10))
 Rows = Sequence[Mapping[str, Any]]
@@ -54,7 +55,7 @@ class Forum:
         self.engine.connection.execute(f"SET threads = {threads}")
         fill(self.engine.connection, "posts", [(column.name, column.kind) for column in POSTS], rows)
         self._version += 1
-        source = Source(format="duckdb", paths=("/nowhere.duckdb",), table="posts")
+        source = TableSource(format="duckdb", paths=("/nowhere.duckdb",), table="posts")
         policy = Policy(
             account="people",
             budget=self.budget,
@@ -69,10 +70,10 @@ class Forum:
         self.ledger.close()
 
 
-def counted(db: Database, plan: Plan) -> Counted:
+def counted(db: Database, plan: Plan) -> ExactCounts:
     """The exact numbers, with a fixed key."""
     with fixed_key():
-        return db._engine.prepare(plan.aggregate, tables=db.policy.tables)()
+        return exact_of(db, plan.aggregate)
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def without_noise() -> Iterator[None]:
         yield
 
 
-def moved(one: Counted, other: Counted, plan: Plan) -> list[str]:
+def moved(one: ExactCounts, other: ExactCounts, plan: Plan) -> list[str]:
     """What differs between neighbours that must not (SOUNDNESS 9 and 32)."""
     assert plan.selection is not None
     most, bits = plan.aggregate.most_groups, plan.selection.weight_bits

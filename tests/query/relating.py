@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
-from hubbub.policy.paths import Step
+from hubbub.policy.paths import PathStep
 from hubbub.query.expression import Column, Expression
 from hubbub.query.ops import (
     Cap,
@@ -24,9 +24,9 @@ from hubbub.query.ops import (
     Reduced,
     Reduction,
     Relation,
+    RelationUnion,
     Scan,
     ScanColumn,
-    Union,
     Window,
     below,
 )
@@ -34,9 +34,9 @@ from tests.query import interpreter
 from tests.query.expressions import Expressions, functions_in
 
 UNIT = "who"
-PATHS: dict[str, tuple[Step, ...]] = {
-    "parts": (Step(column="of", table="owners", key="id"),),
-    "pieces": (Step(column="part", table="parts", key="no"), Step(column="of", table="owners", key="id")),
+PATHS: dict[str, tuple[PathStep, ...]] = {
+    "parts": (PathStep(column="of", table="owners", key="id"),),
+    "pieces": (PathStep(column="part", table="parts", key="no"), PathStep(column="of", table="owners", key="id")),
 }
 """Tables whose rows find their unit in others."""
 MANY = 200
@@ -65,7 +65,7 @@ def kinds_of(op: Relation) -> list[Column]:
             place = integer(1, INT64[1], nullable=False)
             added = place if argument is None else replace(argument.kind, nullable=True)
             return [*kinds_of(rows), Column(name, added)]
-        case Union(inputs=inputs):
+        case RelationUnion(inputs=inputs):
             return [_hull(list(alike)) for alike in zip(*(kinds_of(one) for one in inputs), strict=True)]
 
 
@@ -235,7 +235,7 @@ class Relations:
         """Of columns that are alike, or made so: of one type, and not of one kind."""
         if self.rng.random() < 0.4:
             same = self.rng.choice((self.filter, self.cap, self.match))
-            return Union(inputs=(rows, same(rows)))
+            return RelationUnion(inputs=(rows, same(rows)))
         parts = [rows, *(self.another(rows) for _ in range(self.rng.choice((1, 1, 2))))]
         types = [self.rng.choice(list(Type)) for _ in range(self.rng.randint(1, 3))]
         names = [self.name() for _ in types]
@@ -243,7 +243,9 @@ class Relations:
             tuple((name, self.expressions(part).make(type_, 1)) for name, type_ in zip(names, types, strict=True))
             for part in parts
         ]
-        return Union(inputs=tuple(Project(input=part, columns=own) for part, own in zip(parts, made, strict=True)))
+        return RelationUnion(
+            inputs=tuple(Project(input=part, columns=own) for part, own in zip(parts, made, strict=True))
+        )
 
     OPERATIONS = (filter, project, join_public, cap, join_own, match, reduce, window, union)
     PUBLIC = (filter, project, reduce, window)

@@ -11,12 +11,13 @@ import pytest
 
 from bench import trade
 from bench.asked import Asked, Cells, differences, noiseless
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import QueryError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.stamps import NO_FILES
-from hubbub.policy.tables import Limits, Policy, Source
+from hubbub.policy.tables import Limits, Policy, TableSource
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
+from hubbub.session.database import Database
 from tests.query import inside
 
 CUSTOMERS = 600
@@ -62,8 +63,8 @@ class World:
         return {tuple(row[: asked.keys]): tuple(row[asked.keys :]) for row in rows}
 
 
-def _source(name: str) -> Source:
-    return Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+def _source(name: str) -> TableSource:
+    return TableSource(format="duckdb", paths=("/nowhere.duckdb",), table=name)
 
 
 def _columns(described: list[tuple[Any, ...]]) -> list[tuple[str, str]]:
@@ -85,7 +86,7 @@ def test_without_noise_it_is_what_duckdb_says(world: World, asked: Asked) -> Non
     planned = db.plan(asked.text, epsilon=1)
     expected = world.plain(asked)
     assert any(value for numbers in expected.values() for value in numbers)
-    assert differences(noiseless(planned, db.counting(planned)()), expected, tolerance=1e-5) == []
+    assert differences(noiseless(planned, exact_of(db, planned.aggregate)), expected, tolerance=1e-5) == []
 
 
 @BY_NAME
@@ -188,7 +189,7 @@ def test_rows_that_an_aggregate_leaves_out(world: World, shown: str) -> None:
     planned = db.plan(text, epsilon=1)
     expected = world.plain(asked)
     assert len(expected) == 3
-    assert differences(noiseless(planned, db.counting(planned)()), expected, tolerance=1e-5) == []
+    assert differences(noiseless(planned, exact_of(db, planned.aggregate)), expected, tolerance=1e-5) == []
     before = inside.ask(world.opened(NARROW), text)
     (gone,) = world.run(
         "SELECT o_custkey FROM orders WHERE o_orderstatus = 'P' GROUP BY 1 ORDER BY 1 LIMIT 1"

@@ -14,21 +14,35 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import BudgetExceeded, MissingBounds, NotAllowed, TooHeavy
-from hubbub.meter import Meter
+from hubbub.gate.meter import Meter
 from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.paths import PathStep
 from hubbub.policy.tables import Limits
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query import bought
-from hubbub.query.bought import Lacking, Wanted
-from hubbub.query.ends import around, largest_noise, outermost
-from hubbub.query.evaluate import evaluate
+from hubbub.query.check.evaluate import evaluate
 from hubbub.query.expression import Column
-from hubbub.query.lacking import lacking
-from hubbub.query.looks import Look, looks, shares
-from hubbub.query.ops import Project, Scan, ScanColumn
-from hubbub.query.sql import question
+from hubbub.query.missing import bought
+from hubbub.query.missing.bought import Lacking, WantedFact
+from hubbub.query.missing.lacking import lacking
+from hubbub.query.missing.looks import Look, looks, shares
+from hubbub.query.missing.value_bounds import around, largest_noise, outermost
+from hubbub.query.ops import (
+    Cap,
+    Filter,
+    JoinOwn,
+    JoinPublic,
+    Match,
+    Project,
+    Reduce,
+    RelationUnion,
+    Scan,
+    ScanColumn,
+    Window,
+)
+from hubbub.query.read.sql import question
 from tests.query.inside import TABLES, World, ask, faults, fixed_key, row
 
 FREE = Limits()
@@ -189,11 +203,11 @@ def test_every_value_is_in_its_bin(integer: bool) -> None:
     assert evaluate(place, {"value": None}) is None
 
 
-def wanted_of(edges: tuple[Fraction, ...]) -> Wanted:
+def wanted_of(edges: tuple[Fraction, ...]) -> WantedFact:
     kind = Kind(type=Type.REAL)
     scan = Scan(table="stays", columns=(ScanColumn("cost", kind, "cost"),), unit="person")
     rows = Project(input=scan, columns=(("value", Column("cost", kind)),))
-    return Wanted(lacking=Lacking.BOUNDS, text="", relation=rows, edges=edges, single=False)
+    return WantedFact(lacking=Lacking.BOUNDS, text="", relation=rows, edges=edges, single=False)
 
 
 # The whole way
@@ -270,7 +284,7 @@ def test_one_look_tells_bounds_and_rows(world: World) -> None:
     wanted = lacking(question("SELECT avg(points) AS a FROM stays", db), db.policy)
     (look,) = looks(wanted)
     assert look.facts == wanted
-    found = look.counts(db._prepared(look.aggregate)())
+    found = look.counts(exact_of(db, look.aggregate))
     low, values = wanted[0].ends[0], wanted[0].ends[1] - wanted[0].ends[0] + 1
     seven, thirty = (next(place for place, edge in enumerate(bought.WHOLE) if edge >= one) for one in (7, 30))
     at_seven, at_thirty = (int(found[one + 1 - low]) for one in (seven, thirty))
@@ -380,7 +394,7 @@ def test_totals_go_as_far_as_edges_do(world: World) -> None:
     db = unbounded(world.load(rows, limits=FREE, buys=True))
     (wanted,) = lacking(question("SELECT sum(cost) FROM stays", db), db.policy)
     (look,) = looks((wanted,))
-    counts = look.counts(db._prepared(look.aggregate)())
+    counts = look.counts(exact_of(db, look.aggregate))
     ends, many = [float(edge) for edge in wanted.edges], len(wanted.edges)
     held = {int(place) - many: int(counts[place]) for place in np.flatnonzero(counts)}
     there = {1 + ends.index(end): 1 for end in (1.0, 2.0, 3.0)}
@@ -447,8 +461,8 @@ def test_a_redefined_column_has_bounds_of_its_own(world: World) -> None:
 
 def test_planted_a_fact_that_is_known_by_the_name_of_its_column(world: World) -> None:
     """The bug: 89,000 is clamped to 0, since points are never above it."""
-    by_text: Callable[[Wanted, Any], str] = lambda self, policy: f"{self.lacking} {self.text}"  # noqa: E731
-    with mock.patch.object(Wanted, "name", by_text):
+    by_text: Callable[[WantedFact, Any], str] = lambda self, policy: f"{self.lacking} {self.text}"  # noqa: E731
+    with mock.patch.object(WantedFact, "name", by_text):
         assert redefined(world) == ["-80", "0"]
 
 
@@ -500,7 +514,7 @@ def test_neighbours_move_a_fact_by_one(tmp_path: Path, text: str, neighbors: Nei
     many = len(looks(lacking(question(text, loaded[0]), loaded[0].policy)))
     assert many >= 1
     most = 2 if neighbors is Neighbors.REPLACE_ONE else 1
-    fixed = mock.patch.object(Wanted, "read", lambda self, noisy, **_: ["-3", "7"] if self._signed else 2)
+    fixed = mock.patch.object(WantedFact, "read", lambda self, noisy, **_: ["-3", "7"] if self._is_signed else 2)
     with fixed:
         runs = []
         for db in loaded:
@@ -573,3 +587,13 @@ def test_what_another_has_bought_counts_against_ones_own_limit(world: World) -> 
     assert first == spent + looked, "the fact is in her own account of what she was told"
     ann.sql("SELECT sum(points) FROM stays WHERE nights > 2", epsilon=1)
     assert own() - first == 1 << 40, "once"
+
+
+def test_the_names_of_facts_outlive_those_of_classes() -> None:
+    """Ledgers keep facts under hashes of how relations are written: classes may be renamed, and what is written not."""
+    step = PathStep(column="order", table="orders", key="id")
+    assert repr(step) == "Step(column='order', table='orders', key='id')"
+    assert repr(RelationUnion(inputs=())) == "Union(inputs=())"
+    written = {Scan: "Scan(", Filter: "Filter(", Project: "Project(", Cap: "Cap(", Match: "Match(", Reduce: "Reduce("}
+    assert all(kind.__name__ + "(" == text for kind, text in written.items())
+    assert (JoinOwn.__name__, JoinPublic.__name__, Window.__name__) == ("JoinOwn", "JoinPublic", "Window")

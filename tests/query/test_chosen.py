@@ -12,11 +12,12 @@ from unittest import mock
 import pytest
 
 from hubbub.audit import Finding, lower_bound
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import EngineError, MisfitError
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query.plan import Plan
+from hubbub.query.plan.plan import Plan
 from tests.query import planted
 from tests.query.inside import Handed, World, ask, faults, fixed_key, row
 from tests.query.test_audits import LIMITS, people
@@ -116,19 +117,20 @@ def test_the_gate_catches_a_choice_that_was_not_paid_for(sides: tuple[World, Wor
     db = sides[0].load(people(), limits=LIMITS)
     cheap = db.plan(MEDIANS, epsilon=0.5).events
     log: list[str] = []
-    db.log = log.append
+    db._session.log = log.append
     with mock.patch.object(Plan, "events", property(lambda self: cheap)), pytest.raises(EngineError):
         db.sql(MEDIANS, epsilon=1)
     assert "AccountingError" in log[0]
 
 
 def _with(plan: Plan, other: Plan) -> Plan:
-    return replace(plan, mechanisms=other.mechanisms)
+    pairs = zip(plan.measurements, other.mechanisms, strict=True)
+    return replace(plan, measurements=tuple(replace(one, mechanism=mechanism) for one, mechanism in pairs))
 
 
 def _counted(db: Any, plan: Plan) -> Any:
     with fixed_key():
-        return db._engine.prepare(plan.aggregate, tables=db.policy.tables)()
+        return exact_of(db, plan.aggregate)
 
 
 # Audits

@@ -10,20 +10,22 @@ from unittest import mock
 
 import pytest
 
-import hubbub as hb
+from hubbub.audit.subjects.in_process.inside import Inside
 from hubbub.errors import MayOverflow, NotAllowed, QueryError
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.query import clauses
-from hubbub.query.clauses import Said
-from hubbub.query.combine import combined
-from hubbub.query.lacking import lacking
+from hubbub.query.answer.combine import combine
+from hubbub.query.missing.lacking import lacking
 from hubbub.query.ops import Measure
-from hubbub.query.plan import plan
-from hubbub.query.sql import question
-from hubbub.query.text import parsed
+from hubbub.query.plan.plan import plan
+from hubbub.query.read import bound_clauses as clauses
+from hubbub.query.read.bound_clauses import Said
+from hubbub.query.read.sql import question
+from hubbub.query.read.text.sql_text import parse_select
+from hubbub.query.requests import Tallies
 from tests.query import interpreter
 from tests.query.asking import policy, read
+from tests.query.further import exact_tallies
 from tests.query.inside import World, ask, exact, faults, row
 from tests.query.test_replay import tallied
 
@@ -89,7 +91,7 @@ def test_an_average_of_units_own_averages(world: World, aggregate: str, a: float
     text = f"SELECT ward, {aggregate} FROM stays GROUP BY ward"
     planned = db.plan(text, epsilon=1)
     rows = exact(db, text)
-    found = combined(planned, [planned.exact(rows, place) for place in range(len(planned.mechanisms))])
+    found = combine(planned, exact_tallies(planned, rows))
     assert [one.value for (one,) in found[:2]] == pytest.approx([a, b], abs=1e-3)
     if GROUP in aggregate:
         assert planned.aggregate.tallies[0].measure is Measure.UNITS
@@ -107,9 +109,9 @@ def test_an_average_of_units_own_averages(world: World, aggregate: str, a: float
 )
 def test_the_noise_follows_from_them(world: World, aggregate: str, moves: int) -> None:
     db = world.load([], limits=Limits(max_groups=2, max_rows=3))
-    proven = db.plan(f"SELECT {aggregate} FROM stays", epsilon=1).sensitivity(0)
+    proven = db.plan(f"SELECT {aggregate} FROM stays", epsilon=1).measurements[0].sensitivity
     assert proven.linf == moves
-    grouped = db.plan(f"SELECT ward, {aggregate} FROM stays GROUP BY ward", epsilon=1).sensitivity(0)
+    grouped = db.plan(f"SELECT ward, {aggregate} FROM stays GROUP BY ward", epsilon=1).measurements[0].sensitivity
     assert (grouped.l0, grouped.linf) == (2, Fraction(moves))
 
 
@@ -221,13 +223,13 @@ def test_replay_finds_nothing(tmp_path: Path, delta: Fraction) -> None:
 
 def test_replay_catches_bounds_that_only_the_noise_knows(tmp_path: Path) -> None:
     """The noise is made for what the question says, and the rows are clamped to what the owner has declared."""
-    honest = hb.Database._prepared
+    honest = Inside.prepare
 
-    def unbounded(self: hb.Database, aggregate: Any) -> Any:
-        wide = tuple(replace(one, bounds=(-(1 << 40), 1 << 40)) for one in aggregate.tallies)
-        return honest(self, replace(aggregate, tallies=wide))
+    def unbounded(self: Inside, request: Any, **more: Any) -> Any:
+        wide = tuple(replace(one, bounds=(-(1 << 40), 1 << 40)) for one in request.aggregate.tallies)
+        return honest(self, Tallies(aggregate=replace(request.aggregate, tallies=wide)), **more)
 
-    with mock.patch.object(hb.Database, "_prepared", unbounded):
+    with mock.patch.object(Inside, "prepare", unbounded):
         found = examined(tmp_path)
     assert any("count" in one and "9 steps in one group, and 2 was proven" in one for one in found), found
 
@@ -241,5 +243,5 @@ def test_the_interpreter_agrees(world: World) -> None:
 
 
 def test_without_a_clause_the_aggregate_is_itself() -> None:
-    (only,) = parsed("SELECT sum(x) FROM t").expressions
-    assert clauses.taken_off(only) == (only, Said())
+    (only,) = parse_select("SELECT sum(x) FROM t").expressions
+    assert clauses.take_off_bounds(only) == (only, Said())

@@ -14,8 +14,8 @@ from hubbub.errors import MissingExtra
 from hubbub.ledger import Marks
 from hubbub.policy.kinds import INT64, Type
 from hubbub.policy.tables import Limits
-from hubbub.query.answer import Answer, _unique
-from hubbub.query.columns import Shown, shown, to_arrow, to_pandas, to_polars
+from hubbub.query.answer.answer import Answer, _unique
+from hubbub.query.answer.columns import Shown, make_column, to_arrow, to_pandas, to_polars
 
 SQL = """
     SELECT i AS person, CAST(i % 2 AS BIGINT) + 9007199254740992 AS big, i % 3 = 0 AS flag,
@@ -152,17 +152,17 @@ WIDE = (INT64[1] + 1, None, INT64[0])
 
 
 def test_whole_numbers_beyond_64_bits() -> None:
-    column = shown("x", Type.INTEGER, WIDE)
+    column = make_column("x", Type.INTEGER, WIDE)
     assert column.wide
     assert column.values == WIDE
-    assert not shown("x", Type.INTEGER, (INT64[1], None, INT64[0])).wide
+    assert not make_column("x", Type.INTEGER, (INT64[1], None, INT64[0])).wide
 
 
 def test_wide_numbers_in_frames() -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed, so there are no tables of its to make")
     pytest.importorskip("pandas", reason="pandas is not installed, so there are no frames of its to make")
     pytest.importorskip("polars", reason="polars is not installed, so there are no frames of its to make")
-    column = shown("x", Type.INTEGER, WIDE)
+    column = make_column("x", Type.INTEGER, WIDE)
     assert [one and int(one) for one in to_arrow([column])["x"].to_pylist()] == list(WIDE)
     assert list(to_pandas([column])["x"]) == list(WIDE)
     assert [one and int(one) for one in to_polars([column])["x"]] == list(WIDE)
@@ -180,7 +180,7 @@ def test_wide_numbers_in_frames() -> None:
     ],
 )
 def test_values_are_of_their_columns_type(type_: Type, values: tuple[Any, ...], wanted: Shown) -> None:
-    found = shown("x", type_, values)
+    found = make_column("x", type_, values)
     assert found == wanted
     assert [type(one) for one in found.values] == [type(one) for one in wanted.values]
 

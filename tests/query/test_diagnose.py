@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 
 import hubbub as hb
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
@@ -30,13 +31,13 @@ from hubbub.errors import (
 from hubbub.policy.tables import Limits
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.query import per_unit
-from hubbub.query import plan as planning
-from hubbub.query.diagnose import Cut, diagnostics
-from hubbub.query.diagnosis import Diagnosis
+from hubbub.query.answer import unit_rows as per_unit
+from hubbub.query.answer.diagnose import Cut, diagnostics
+from hubbub.query.answer.diagnosis import Diagnosis
 from hubbub.query.expression import Column
 from hubbub.query.ops import Measure, Project, Reduce, Relation, Tally, Together
-from hubbub.query.plan import Plan, together
+from hubbub.query.plan import plan as planning
+from hubbub.query.plan.plan import Plan, together
 from hubbub.testing.replay import replayed
 from tests.query import interpreter
 from tests.query.inside import PUBLIC, World, fixed_key, row
@@ -61,10 +62,10 @@ def counted(db: hb.Database, text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for one, plan in zip(about, plans, strict=True):
         with fixed_key():
-            (cell,) = db._engine.prepare(plan.aggregate, tables=db.policy.tables)().tallies
+            (cell,) = exact_of(db, plan.aggregate).tallies
         for number, part in zip(one.numbers, plan.parts, strict=True):
-            assert part.count is not None
-            found[number.what] = cell[part.count]
+            (tally,) = part.tallies
+            found[number.what] = cell[plan.aggregate.tallies.index(tally)]
     return found
 
 
@@ -181,7 +182,12 @@ def meant(plan: Plan, rows: list[dict[str, Any]]) -> dict[Cut, list[int]]:
         for unit, groups in owned.items():
             shown.setdefault(unit, []).extend(itertools.chain.from_iterable(groups.values()))
     held: list[Any] = [*first.aggregate.tallies, *first.aggregate.histograms]
-    for argument, (low, high) in {(one.argument, one.clamp) for one in held if one.clamp is not None}:
+    clamps = {(one.argument, one.clamp) for one in held if one.clamp is not None}
+    for number, part in zip(
+        first.question.asked, first.parts, strict=True
+    ):  # and those before a product or a logarithm
+        clamps |= {(argument, ends) for _, argument, ends in number.function.clamps(number, part)}
+    for argument, (low, high) in clamps:
         values = [there(argument, own) for own in shown.values()]
         found[Cut.BELOW].append(sum(any(value < low for value in own) for own in values))
         found[Cut.ABOVE].append(sum(any(value > high for value in own) for own in values))
@@ -277,8 +283,8 @@ def test_every_number_moves_by_one_unit_alone(world: World) -> None:
     for plan in together([one.question for one in about], db.policy, epsilon=1):
         assert plan.aggregate.single
         assert {tally.measure for tally in plan.aggregate.tallies} == {Measure.UNITS}
-        for place in range(len(plan.mechanisms)):
-            assert plan.sensitivity(place).in_norm(Norm.L1) == 1
+        for measurement in plan.measurements:
+            assert measurement.sensitivity.in_norm(Norm.L1) == 1
 
 
 def seen(db: hb.Database, text: str, seed: int) -> tuple[str, tuple[Any, ...], list[int]]:
@@ -379,7 +385,7 @@ def test_it_is_paid_once_before_anything_is_read_and_free_when_asked_again(world
     def broken(*given: Any) -> Any:
         raise EngineError
 
-    with mock.patch.object(world.engine, "_ask", broken), pytest.raises(EngineError):
+    with mock.patch.object(world.engine, "_find_rows", broken), pytest.raises(EngineError):
         db.diagnose("SELECT sum(cost) FROM stays", epsilon=2)
     assert spent(db) - before > paid, "the charge stands"
 

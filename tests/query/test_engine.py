@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines import lower as lowering
-from hubbub.engines import relations
-from hubbub.engines.aggregate import aggregate
-from hubbub.engines.words import name
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.lower import scalars as lowering
+from hubbub.engines.lower.aggregate import aggregate
+from hubbub.engines.nodes.words import relation
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import Kind, Type, of
 from hubbub.query.expression import Column, Expression
 from hubbub.query.functions import call
 from hubbub.query.ops import Aggregate, Cap, Reduce, Window
+from tests.engines.raw import printed, sql
 from tests.query import generate, interpreter
 from tests.query.generate import GOOD, TIMES, Case, Expressions, seeds
 from tests.query.owned import SECRET, Connection, connected, declared, fill, keeping, load
@@ -31,16 +32,16 @@ def engine() -> Iterator[Connection]:
     connection.close()
 
 
-def prepared(op: Aggregate, case: Case) -> relations.Statement | None:
+def prepared(op: Aggregate, case: Case) -> SqlStatement | None:
     """The statement that the engine would run; None where it says beforehand that it could not hold the sums."""
-    origins = {table: name(table) for table in case.schema}
+    origins = {table: relation(table) for table in case.schema}
     try:
-        return aggregate(op, declared(case), origins)
+        return printed(aggregate(op, declared(case), origins))
     except CapacityError:
         return None
 
 
-def run(engine: Connection, op: Aggregate, statement: relations.Statement) -> dict[Any, tuple[int, ...]]:
+def run(engine: Connection, op: Aggregate, statement: SqlStatement) -> dict[Any, tuple[int, ...]]:
     """The engine's answer on the tables that were loaded last."""
     for keys in statement.keys:
         engine.execute(
@@ -66,7 +67,7 @@ def evaluated(engine: Connection, expression: Expression, columns: Sequence[Colu
     kinds = [(column.name, column.kind) for column in columns]
     fill(engine, "scratch", [("row", Kind(type=Type.REAL)), *kinds], [{"row": n, **row} for n, row in enumerate(rows)])
     node = lowering.lower(expression, {column.name: column.name for column in columns})
-    text = f'SELECT {node} FROM scratch ORDER BY "row"'
+    text = f'SELECT {sql(node)} FROM scratch ORDER BY "row"'
     return [row[0] for row in engine.execute(text).fetchall()]
 
 
@@ -109,7 +110,7 @@ def test_random_expressions(engine: Connection, rng: Random) -> None:
         assert same(found, interpreter.value(expression, row)), (expression, row, found)
 
 
-def asked(rng: Random) -> tuple[Case, Aggregate, relations.Statement | None]:
+def asked(rng: Random) -> tuple[Case, Aggregate, SqlStatement | None]:
     case = generate.case(rng)
     op = generate.aggregate(rng, case, most_groups=rng.choice((None, 1, 50)))
     return case, op, prepared(op, case)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from hubbub.policy.kinds import INT64, Type, integer, of
-from hubbub.query.evaluate import EVALUATED, evaluate
+from hubbub.query.check.evaluate import EVALUATED, evaluate
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import FUNCTIONS, call
 from tests.query import generate, interpreter

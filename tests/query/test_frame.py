@@ -9,9 +9,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import ParameterError
-from hubbub.query.frame import Asking
-from hubbub.query.plan import Plan
-from hubbub.query.terms import bracketed, function_of
+from hubbub.query.frame.columns import bracket, function_of
+from hubbub.query.frame.frame import Asking
+from hubbub.query.plan.plan import Plan
 from hubbub.testing.replay import replayed
 from tests.query.inside import World, row
 
@@ -99,7 +99,7 @@ def test_the_same_plan_and_answer_as_in_sql(db: hb.Database, asked: Any, text: s
     ],
 )  # fmt: skip
 def test_values_are_literals(value: Any, text: str) -> None:
-    assert bracketed(value) == text
+    assert bracket(value) == text
 
 
 def test_names_are_quoted(db: hb.Database) -> None:
@@ -115,7 +115,7 @@ def test_names_are_quoted(db: hb.Database) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", [1], object()])
 def test_what_is_no_value_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError):
-        bracketed(value)
+        bracket(value)
 
 
 def test_what_python_would_misread_is_refused() -> None:
@@ -154,6 +154,9 @@ def test_aggregates_in_sql() -> None:
     assert hb.quantile("cost", 0.5).text == "quantile_cont(cost, 0.5)"
     assert [one("x").text for one in (hb.min, hb.max, hb.median)] == ["min(x)", "max(x)", "median(x)"]
     assert hb.correlation("x", hb.col("y")).text == "corr(x, y)"
+    assert hb.geometric_mean("x").text == "geometric_mean(x)"
+    assert hb.weighted_mean("x", hb.col("y") + 1).text == "weighted_avg(x, (y + 1))"
+    assert [one(hb.col("x") > 1).text for one in (hb.bool_and, hb.bool_or)] == ["bool_and((x > 1))", "bool_or((x > 1))"]
     assert hb.covariance("x", hb.col("y") + 1).text == "covar_samp(x, (y + 1))"
 
 

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines import histogram
-from hubbub.engines.aggregate import aggregate
-from hubbub.engines.relations import Statement
-from hubbub.engines.words import name
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.lower import histogram
+from hubbub.engines.lower.aggregate import aggregate
+from hubbub.engines.nodes.words import relation
 from hubbub.errors import CapacityError
-from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.policy.kinds import Type, of
 from hubbub.query.expression import Column
-from hubbub.query.ops import Aggregate, Counted, Histogram, Measure, Scan, ScanColumn, Tally
+from hubbub.query.ops import Aggregate, ExactCounts, Histogram, Measure, Scan, ScanColumn, Tally
+from tests.engines.raw import printed
 from tests.query import generate, interpreter
 from tests.query.generate import TIMES, Case, Expressions, seeds
 from tests.query.owned import SECRET, Connection, connected, declared, keeping, load
@@ -59,21 +60,23 @@ def wanted(rng: Random, made: Expressions) -> Histogram:
     )
 
 
-def prepared(op: Aggregate, case: Case) -> Statement | None:
+def prepared(op: Aggregate, case: Case) -> SqlStatement | None:
     try:
-        return aggregate(op, declared(case), {table: name(table) for table in case.schema})
+        return printed(aggregate(op, declared(case), {table: relation(table) for table in case.schema}))
     except CapacityError:
         return None
 
 
-def run(engine: Connection, op: Aggregate, statement: Statement) -> Counted:
+def run(engine: Connection, op: Aggregate, statement: SqlStatement) -> ExactCounts:
     for keys in statement.keys:
         engine.execute(
             f'CREATE OR REPLACE TEMP TABLE "{keys.table}" AS SELECT CAST(v AS {keys.type}) AS "value", p AS "place" '
             "FROM (SELECT unnest(CAST($1 AS VARCHAR[])) AS v, unnest(CAST($2 AS INTEGER[])) AS p)",
             [list(keys.values), list(keys.places)],
         )
-    return histogram.counted(op, cells_of(op), engine.execute(statement.sql, SECRET[: statement.secrets]).fetchall())
+    return histogram.read_counts(
+        op, cells_of(op), engine.execute(statement.sql, SECRET[: statement.secrets]).fetchall()
+    )
 
 
 def cells_of(op: Aggregate) -> tuple[Any, ...]:
@@ -88,7 +91,7 @@ def only(case: Case, unit: Any) -> Case:
     return replace(case, tables=rows)
 
 
-def pairs_of(found: Counted) -> list[list[list[tuple[int, int]]]]:
+def pairs_of(found: ExactCounts) -> list[list[list[tuple[int, int]]]]:
     return [[one.pairs() for one in cells] for cells in found.histograms]
 
 
@@ -232,4 +235,4 @@ def test_what_is_read_back() -> None:
         (7, 2),
         (12, (1 << 63) - 1),
     ]
-    assert isinstance(histogram.read(None), Bins)
+    assert isinstance(histogram.read(None), StepCounts)

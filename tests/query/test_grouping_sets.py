@@ -11,13 +11,14 @@ from unittest import mock
 import duckdb
 import pytest
 
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.query import sets
-from hubbub.query.plan import plan
-from hubbub.query.sets import crossed, cube, rollup
-from hubbub.session import Database
+from hubbub.query.plan import grouping_sets as sets
+from hubbub.query.plan.grouping_sets import cross_sets, cube, rollup
+from hubbub.query.plan.plan import plan
+from hubbub.session.database import Database
 from tests.query.asking import POLICY, Catalogue, policy, read
 from tests.query.inside import STAYS, World, fixed_key, row
 from tests.query.owned import fill
@@ -43,13 +44,13 @@ def test_the_sets_of_each_word() -> None:
     assert rollup([a, b, c]) == [(0, 1, 2), (0, 1), (0,), ()]
     assert rollup([(0, 2), b]) == [(0, 1, 2), (0, 2), ()]
     assert cube([a, b]) == [(0, 1), (0,), (1,), ()]
-    assert crossed([[a], rollup([b, c])]) == [(0, 1, 2), (0, 1), (0,)]
-    assert crossed([]) == [()]
+    assert cross_sets([[a], rollup([b, c])]) == [(0, 1, 2), (0, 1), (0,)]
+    assert cross_sets([]) == [()]
     with pytest.raises(TooHeavy):
         cube([(place,) for place in range(5)])
     assert len(cube([(place,) for place in range(4)])) == sets.MOST_SETS
     with pytest.raises(TooHeavy):
-        crossed([rollup([a, b, c]), rollup([a, b, c, (3,)])])
+        cross_sets([rollup([a, b, c]), rollup([a, b, c, (3,)])])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_neighbours_in_every_set(world: World, tmp_path: Path) -> None:
 
     def tallies(db: Database) -> list[list[tuple[int, ...]]]:
         with fixed_key():
-            return [db._engine.prepare(one.aggregate, tables=db.policy.tables)().tallies for one in made.sets]
+            return [exact_of(db, one.aggregate).tallies for one in made.sets]
 
     one = tallies(db)
     other = tallies(world.load([*extra, *rows], limits=Limits(max_groups=2, max_rows=3)))
@@ -211,6 +212,6 @@ def test_a_budget_that_is_not_shared_is_seen() -> None:
         return honest(question, policy, epsilon=epsilon * len(question.sets), delta=delta, plan=plan)
 
     honest = sets.over_sets
-    with mock.patch("hubbub.query.plan.over_sets", whole):
+    with mock.patch("hubbub.query.plan.plan.over_sets", whole):
         made = plan(read(text), POLICY, epsilon=1)
     assert sum(event.epsilon for event in made.events if event.epsilon is not None) > 1

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.qualified_names import qualify
-from hubbub.policy.tables import Column, Limits, Policy
+from hubbub.policy.tables import Limits, Policy, TableColumn
 from hubbub.privacy.budget import Budget
-from hubbub.query.bought import informed
-from hubbub.query.lacking import lacking
+from hubbub.query.missing.bought import apply_facts
+from hubbub.query.missing.lacking import lacking
 from hubbub.query.ops import Relation, ScanColumn
 from hubbub.query.question import Question
 from tests.query import inside, test_relations_sql
@@ -125,8 +125,8 @@ CLOSE = (
 def test_questions_that_look_alike() -> None:
     """Each has a text of its own, and reads the column that it names."""
     columns = (
-        Column(name="u", kind=of(Type.INTEGER)),
-        *(Column(name=name, kind=integer(0, 9)) for name in ("b", "a.b")),
+        TableColumn(name="u", kind=of(Type.INTEGER)),
+        *(TableColumn(name=name, kind=integer(0, 9)) for name in ("b", "a.b")),
     )
     tables = {"t": inside._table("t", columns, "u")}
     catalogue = Catalogue(Policy(account="people", budget=BUDGET, tables=tables))
@@ -136,6 +136,6 @@ def test_questions_that_look_alike() -> None:
     bought = []
     for question in (question for question in asked if question.asked[0].argument is not None):
         facts = {wanted: wanted.anything for wanted in lacking(question, catalogue.policy)}
-        bought.append(informed(question, catalogue.policy, facts)[0])
+        bought.append(apply_facts(question, catalogue.policy, facts)[0])
     assert len({question.identity for question in bought}) == len(bought)
     assert not {question.identity for question in bought} & {question.text for question in asked}

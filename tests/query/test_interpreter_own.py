@@ -21,9 +21,9 @@ from hubbub.query.ops import (
     Reduced,
     Reduction,
     Relation,
+    RelationUnion,
     Scan,
     ScanColumn,
-    Union,
     Window,
 )
 from tests.query import interpreter
@@ -157,6 +157,6 @@ def test_windows() -> None:
 
 def test_unions_put_rows_together() -> None:
     made = [Project(input=one, columns=(("k", column),)) for one, column in ((LEFT, K), (RIGHT, K2))]
-    many = found(Union(inputs=(made[0], made[1])))
+    many = found(RelationUnion(inputs=(made[0], made[1])))
     assert many == found(made[0]) + found(made[1])
     assert many[1, "x"] == 4

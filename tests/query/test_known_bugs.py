@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.cli.query import _print_csv
-from hubbub.engines.duckdb import DuckDB
-from hubbub.engines.relations import Statement
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import (
     EngineError,
     MayOverflow,
@@ -24,8 +25,8 @@ from hubbub.errors import (
     TypeMisfit,
 )
 from hubbub.policy.kinds import Type, of
-from hubbub.policy.tables import Column, Limits, Source, Table
-from hubbub.session import Database
+from hubbub.policy.tables import Limits, Table, TableColumn, TableSource
+from hubbub.session.database import Database
 from hubbub.testing.replay import replayed
 from tests.query.inside import WARDS, Handed, World, ask, exact, faults, fixed_key, row
 
@@ -219,9 +220,9 @@ def test_units_that_are_missing_or_no_numbers(world: World) -> None:
         assert exact(world.load(people() + rows), f"SELECT {text} FROM stays") == exact(
             world.load(people()), f"SELECT {text} FROM stays"
         )
-    columns = (Column(name="who", kind=of(Type.REAL)), Column(name="x", kind=of(Type.TEXT)))
+    columns = (TableColumn(name="who", kind=of(Type.REAL)), TableColumn(name="x", kind=of(Type.TEXT)))
     with pytest.raises(PolicyError):
-        Table(name="t", source=Source(format="parquet", paths=("/x",)), columns=columns, unit="who")
+        Table(name="t", source=TableSource(format="parquet", paths=("/x",)), columns=columns, unit="who")
 
 
 # Facts that outlive what made them true
@@ -323,7 +324,7 @@ def test_counts_clamped_at_the_exact_number(world: World) -> None:
     db = world.load(people())
     plan = db.plan("SELECT ward, count(*) FROM stays GROUP BY ward", epsilon=1)
     with fixed_key():
-        cells = db._engine.prepare(plan.aggregate, tables=db.policy.tables)().tallies
+        cells = exact_of(db, plan.aggregate).tallies
     handed = Handed(db, plan)
     drawn = [handed.draw(cells) for _ in range(200)]
     for place, (number,) in enumerate(cells):
@@ -372,8 +373,8 @@ def test_counts_of_distinct_values_and_ratios_with_a_known_n(sides: tuple[World,
         db.sql("SELECT sum(DISTINCT nights) FROM stays", epsilon=1)
     for function, needed in (("avg", 2), ("var_pop", 3), ("stddev", 3)):
         plan = db.plan(f"SELECT {function}(cost) FROM stays", epsilon=1)
-        assert len(plan.mechanisms) == needed, "the number of rows is noisy too, and paid for"
-        paid = [one for place, one in enumerate(plan.mechanisms) if plan.exact([(1,) * needed], place)]
+        assert len(plan.aggregate.tallies) == needed, "the number of rows is noisy too, and paid for"
+        paid = plan.mechanisms
         assert len(paid) == needed - 1, "rows and their total together"
         assert plan.cost.loss >= sum(plan.policy.budget.filter.charge_of(one.event).loss for one in paid)
         assert difference(sides, f"SELECT {function}(cost) FROM stays", [row(99, cost=1e300)] * 7) == []
@@ -383,7 +384,7 @@ def test_rows_of_a_value_that_is_missing_do_not_count_for_its_mean(world: World)
     """A count is reused only where it counts the same rows."""
     db = world.load([row(1, cost=10.0), row(2, cost=None), row(3, cost=NAN)])
     text = "SELECT count(*), avg(cost) FROM stays"
-    assert len(db.plan(text, epsilon=1).mechanisms) == 3
+    assert len(db.plan(text, epsilon=1).aggregate.tallies) == 3
     assert [one[0] for one in exact(db, text)] == [3]
     assert 1 in exact(db, text)[0]
 
@@ -469,16 +470,16 @@ def test_nothing_is_left_from_one_request_to_the_next(tmp_path: Path) -> None:
             ("CREATE TEMP TABLE t AS SELECT 1 AS x", "SELECT x FROM t"),
             ("CREATE SEQUENCE s", "SELECT nextval('s')"),
         ):
-            engine._ask(Statement(write), ())
+            engine._find_rows(SqlStatement(write), ())
             with pytest.raises(EngineError):
-                engine._ask(Statement(read), ())
-        engine._ask(Statement("SET VARIABLE v = 7"), ())
-        assert engine._ask(Statement("SELECT getvariable('v')"), ()) == [[None]]
+                engine._find_rows(SqlStatement(read), ())
+        engine._find_rows(SqlStatement("SET VARIABLE v = 7"), ())
+        assert engine._find_rows(SqlStatement("SELECT getvariable('v')"), ()).result == [[None]]
         schemas = []
         for place, value in enumerate(("1", "2024-01-01", "x", "")):
             path = tmp_path / f"{place}.csv"
             path.write_text(f"person,value\n1,{value}\n")
-            schemas.append(engine.describe(Source(format="csv", paths=(str(path),))))
+            schemas.append(engine.describe(TableSource(format="csv", paths=(str(path),))))
         assert len(set(schemas)) == 1
 
 

@@ -13,14 +13,15 @@ from hubbub.mechanisms import Geometric
 from hubbub.policy.kinds import Type, of
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query.combine import Number, combined, margin
+from hubbub.query.aggregates.covariance import Moment, PairSums, Range, combine_moments
+from hubbub.query.answer.combine import combine
 from hubbub.query.expression import Column
-from hubbub.query.moments import Range, Side, Sums, paired
 from hubbub.query.ops import Measure
-from hubbub.query.plan import Plan
-from hubbub.query.question import Aggregation
+from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.statistic import NoisyNumber, NoisySum
 from tests.query import generate, interpreter
 from tests.query.asking import policy
+from tests.query.further import both_ends_of
 from tests.query.generate import TIMES
 from tests.query.test_plan import _answers, _table, _within, planned
 
@@ -36,8 +37,8 @@ def rows(pairs: Sequence[tuple[float | None, int]]) -> dict[str, list[dict[str, 
     return {"stays": [{**one, "patient_id": n, "cost": x, "age": y} for n, (x, y) in enumerate(pairs)], "wards": []}
 
 
-def numbers(found: Plan, tables: dict[str, Any]) -> list[Number]:
-    (cell,) = combined(found, _answers(found, tables))
+def numbers(found: Plan, tables: dict[str, Any]) -> list[NoisyNumber]:
+    (cell,) = combine(found, _answers(found, tables))
     return cell
 
 
@@ -68,23 +69,22 @@ def test_only_rows_with_both_values_are_in_any_sum() -> None:
     """SOUNDNESS 9: the count is that of the same rows."""
     found = planned("select count(*), count(cost), corr(cost, points % 10) from stays")
     part = found.parts[2]
-    assert part.second is not None
-    assert part.count not in {found.parts[0].count, found.parts[1].count}
-    for place in part.places:
-        tally = found.aggregate.tallies[place]
+    count = part.tallies[0]
+    assert count not in {found.parts[0].tallies[0], found.parts[1].tallies[0]}
+    for tally in part.tallies:
         assert tally.argument is not None
         assert tally.argument.kind.nullable
     table = _table(Random(2))["stays"][0]
     held = [(1.0, None), (None, 5), (3.0, 4), (9.0, 8)]
     stays = [{**table, "patient_id": n, "cost": x, "points": y} for n, (x, y) in enumerate(held)]
     cells = interpreter.aggregate(found.aggregate, {"stays": stays, "wards": []}, generate.keyed(b"secret", 1))
-    assert [cell[part.count or 0] for cell in cells.values()] == [2]
+    assert [cell[found.aggregate.tallies.index(count)] for cell in cells.values()] == [2]
 
 
 def test_a_value_that_is_never_missing_needs_no_case() -> None:
     found = planned("select count(*), covar_pop(age, age) from stays")
-    assert found.parts[0].count == found.parts[1].count
-    tallies = [found.aggregate.tallies[place] for place in found.parts[1].places]
+    tallies = found.parts[1].tallies
+    assert found.parts[0].tallies[0] == tallies[0]
     assert tallies[0].measure is Measure.ROWS
     assert len(found.aggregate.tallies) == 3, "a count, one total for both, and products"
 
@@ -99,7 +99,7 @@ def test_what_each_needs() -> None:
     }
     for text, many in sizes.items():
         found = planned(f"select {text} from stays")
-        assert len(found.aggregate.tallies) == len(found.mechanisms) == many
+        assert len(found.aggregate.tallies) == len(found.mechanisms) + (both_ends_of(found) is not None) == many
         assert all(isinstance(one, Geometric) for one in found.mechanisms)
     together = planned(f"select {', '.join(sizes)} from stays")
     assert len(together.aggregate.tallies) == 6, "they share what they have in common"
@@ -107,7 +107,7 @@ def test_what_each_needs() -> None:
 
 def test_products_are_about_the_middles() -> None:
     found = planned("select covar_pop(cost, age) from stays")
-    products = found.aggregate.tallies[found.parts[0].products or 0]
+    products = found.parts[0].tallies[2]
     assert products.origin == 0
     assert products.clamp is not None
     assert products.clamp[1] == -products.clamp[0]
@@ -137,11 +137,11 @@ def test_intervals_hold_the_truth(epsilon: int) -> None:
     found = planned(ALL.replace("covar_samp(cost, age), ", ""), epsilon=epsilon)
     tables = rows(pairs)
     exact, meant = _answers(found, tables), [one.value for one in numbers(found, tables)]
-    reach = [int(margin(found, place, 0.05 / 4) / tally.grid) for place, tally in enumerate(found.aggregate.tallies)]
+    reach = [int(found.margins.bound(tally, 0.05 / 4) / tally.grid) for tally in found.aggregate.tallies]
     rng, narrow = Random(3), 0
     for _ in range(60):
         noisy = [[one + rng.choice((-1, 0, 1)) * reach[at] for one in own] for at, own in enumerate(exact)]
-        (cell,) = combined(found, noisy)
+        (cell,) = combine(found, noisy)
         for one, number in zip(meant, cell, strict=True):
             if number.low is None or number.high is None:
                 continue
@@ -151,46 +151,46 @@ def test_intervals_hold_the_truth(epsilon: int) -> None:
     assert narrow > 100, "there are intervals to speak of"
 
 
-def sums(value: int, squares: int | None = None, *, margin: int = 0) -> Sums:
-    own = None if squares is None else Side(F(squares), F(margin))
-    return Sums(Side(F(value), F(margin)), F(0), (F(-10), F(10)), own)
+def sums(value: int, squares: int | None = None, *, margin: int = 0) -> PairSums:
+    own = None if squares is None else NoisySum(F(squares), F(margin))
+    return PairSums(NoisySum(F(value), F(margin)), F(0), (F(-10), F(10)), own)
 
 
-def ask(function: Aggregation, count: int, products: int, *, spread: int = 100, margin: int = 0) -> Any:
+def ask(moment: Moment, count: int, products: int, *, spread: int = 100, margin: int = 0) -> Any:
     first, second = sums(0, spread, margin=margin), sums(0, spread, margin=margin)
-    return paired(function, Side(F(count), F(margin)), first, second, Side(F(products), F(margin)))
+    return combine_moments(moment, NoisySum(F(count), F(margin)), first, second, NoisySum(F(products), F(margin)))
 
 
 def test_a_count_below_one_says_nothing() -> None:
-    assert ask(Aggregation.CORR, 0, 5) == (None, -1.0, 1.0)
-    assert ask(Aggregation.COVAR_POP, 0, 5) == (None, -100.0, 100.0)
-    assert ask(Aggregation.REGR_SLOPE, 0, 5) == (None, None, None)
-    assert ask(Aggregation.COVAR_SAMP, 1, 5) == (None, -100.0, 100.0)
-    assert ask(Aggregation.COVAR_SAMP, 2, 5) == (5.0, 5.0, 5.0)
+    assert ask(Moment.CORR, 0, 5) == (None, -1.0, 1.0)
+    assert ask(Moment.COVAR_POP, 0, 5) == (None, -100.0, 100.0)
+    assert ask(Moment.REGR_SLOPE, 0, 5) == (None, None, None)
+    assert ask(Moment.COVAR_SAMP, 1, 5) == (None, -100.0, 100.0)
+    assert ask(Moment.COVAR_SAMP, 2, 5) == (5.0, 5.0, 5.0)
 
 
 def test_a_count_that_may_be_below_one_has_a_number_and_no_more() -> None:
-    value, low, high = ask(Aggregation.COVAR_POP, 2, 10, margin=2)
+    value, low, high = ask(Moment.COVAR_POP, 2, 10, margin=2)
     assert (value, low, high) == (5.0, -100.0, 100.0)
-    assert ask(Aggregation.COVAR_POP, 3, 9, margin=2)[1:] != (-100.0, 100.0)
+    assert ask(Moment.COVAR_POP, 3, 9, margin=2)[1:] != (-100.0, 100.0)
 
 
 def test_a_spread_of_nothing_has_no_correlation_and_no_slope() -> None:
-    assert ask(Aggregation.CORR, 10, 5, spread=0) == (None, -1.0, 1.0)
-    assert ask(Aggregation.REGR_SLOPE, 10, 5, spread=0) == (None, None, None)
-    assert ask(Aggregation.REGR_INTERCEPT, 10, 5, spread=0) == (None, None, None)
+    assert ask(Moment.CORR, 10, 5, spread=0) == (None, -1.0, 1.0)
+    assert ask(Moment.REGR_SLOPE, 10, 5, spread=0) == (None, None, None)
+    assert ask(Moment.REGR_INTERCEPT, 10, 5, spread=0) == (None, None, None)
 
 
 def test_a_spread_that_may_be_nothing_has_a_number_and_no_more() -> None:
-    assert ask(Aggregation.CORR, 10, 5, spread=2, margin=3) == (1.0, -1.0, 1.0)
-    assert ask(Aggregation.REGR_SLOPE, 10, 4, spread=2, margin=3) == (2.0, None, None)
-    assert ask(Aggregation.REGR_INTERCEPT, 10, 4, spread=2, margin=3) == (0.0, None, None)
+    assert ask(Moment.CORR, 10, 5, spread=2, margin=3) == (1.0, -1.0, 1.0)
+    assert ask(Moment.REGR_SLOPE, 10, 4, spread=2, margin=3) == (2.0, None, None)
+    assert ask(Moment.REGR_INTERCEPT, 10, 4, spread=2, margin=3) == (0.0, None, None)
 
 
 def test_correlations_stay_between_minus_one_and_one() -> None:
-    assert ask(Aggregation.CORR, 10, 500, spread=100)[0] == 1.0
-    assert ask(Aggregation.CORR, 10, -500, spread=100)[0] == -1.0
-    assert ask(Aggregation.COVAR_POP, 10, 5000)[0] == 100.0
+    assert ask(Moment.CORR, 10, 500, spread=100)[0] == 1.0
+    assert ask(Moment.CORR, 10, -500, spread=100)[0] == -1.0
+    assert ask(Moment.COVAR_POP, 10, 5000)[0] == 100.0
 
 
 def test_ranges() -> None:
@@ -203,6 +203,5 @@ def test_ranges() -> None:
 def test_columns_without_bounds_have_their_name_in_the_plan() -> None:
     found = planned("select corr(cost, least(greatest(weight, -5), 5)) from stays")
     assert found.parts[0].bounds == (F(0), F(100))
-    assert found.parts[0].second is not None
-    assert found.parts[0].second.bounds == (F(-5), F(5))
+    assert found.parts[0].other_bounds == (F(-5), F(5))
     assert Column("stays.cost", of(Type.REAL)) in found.question.asked[0].arguments

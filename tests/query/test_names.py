@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from bench.asked import noiseless
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import EngineError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits, Policy
 from hubbub.privacy.budget import Budget
-from hubbub.session import Database
+from hubbub.session.database import Database
 from tests.query import inside, planted
 from tests.query.expressions import TIMES, seeds
 from tests.query.hostile import Questions, Scene, scene
@@ -45,7 +46,7 @@ class World:
         for text in Questions(Random(made.unit), made).all():
             planned = db.plan(text, epsilon=1)
             keys = len(planned.question.groups)
-            ours = noiseless(planned, db.counting(planned)())
+            ours = noiseless(planned, exact_of(db, planned.aggregate))
             self.engine.connection.execute("DROP TABLE IF EXISTS temp.main.keys0")
             said = {row[:keys]: row[keys:] for row in self.engine.connection.execute(text).fetchall()}
             if {key: ours[key] for key in said} != {key: _zeros(row) for key, row in said.items()}:

@@ -11,11 +11,11 @@ import pytest
 import hubbub as hb
 from hubbub.errors import PolicyError
 from hubbub.ledger import Marks
-from hubbub.policy.paths import Step
+from hubbub.policy.paths import PathStep
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Policy
 from hubbub.query.ops import Scan
-from hubbub.query.plan import one_row_a_unit
+from hubbub.query.plan.plan import one_row_a_unit
 from tests.query.asking import TABLES, policy
 
 STAYS = Scan(table="stays", columns=(), unit="patient_id")
@@ -37,7 +37,7 @@ def test_the_unit_alone_says_it_and_only_where_it_was_seen() -> None:
     assert one_row_a_unit(STAYS, seen("patient_id"))
     assert not one_row_a_unit(STAYS, seen(declared=("patient_id",)))
     assert not one_row_a_unit(STAYS, seen("cost"))
-    by_path = replace(STAYS, path=(Step(column="cost", table="stays", key="patient_id"),))
+    by_path = replace(STAYS, path=(PathStep(column="cost", table="stays", key="patient_id"),))
     assert not one_row_a_unit(by_path, seen("patient_id"))
     assert not one_row_a_unit(replace(STAYS, unit=None), seen("patient_id"))
 
@@ -53,8 +53,8 @@ def test_it_is_looked_at_when_data_is_opened(tmp_path: Path, each: int) -> None:
     with hb.open(file, **given) as db:
         assert not db.explain(asked, epsilon=1).to_dict()["one_row_a_unit"]
     if each == 1:
-        with hb.open(file, **given, unique=["person"]) as db:
+        with hb.open(file, **given, columns={"person": {"unique": True}}) as db:
             assert db.explain(asked, epsilon=1).to_dict()["one_row_a_unit"]
     else:
         with pytest.raises(PolicyError, match="declared unique, and some rows share a value"):
-            hb.open(file, **given, unique=["person"])
+            hb.open(file, **given, columns={"person": {"unique": True}})

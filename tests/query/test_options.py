@@ -11,10 +11,10 @@ import pytest
 import hubbub as hb
 from hubbub.errors import NotAllowed, ParameterError, QueryError
 from hubbub.policy.tables import Limits
-from hubbub.query.options import Options, taken_out
-from hubbub.query.plan import plan
-from hubbub.query.sql import question
-from hubbub.query.within import least_epsilon, margins
+from hubbub.query.plan.plan import plan
+from hubbub.query.plan.within import least_epsilon, margins
+from hubbub.query.read.sql import question
+from hubbub.query.read.text.options import Options, split_options
 from tests.query.inside import World, row
 
 COUNTS = "SELECT ward, count(*) AS n FROM stays GROUP BY ward"
@@ -49,7 +49,7 @@ SAID = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) ward, count(*) AS n FROM st
 )
 def test_the_clause_is_read(clause: str, meant: Options) -> None:
     text = SAID.format(clause)
-    bare, said = taken_out(text)
+    bare, said = split_options(text)
     assert said == meant
     assert len(bare) == len(text), "carets stay where they are"
     assert bare.split() == COUNTS.split()
@@ -106,9 +106,9 @@ def test_said_twice_it_must_be_the_same(db: hb.Database) -> None:
 
 def test_quoted_words_are_no_clause() -> None:
     text = "SELECT 'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1)' FROM stays -- WITH DIFFERENTIAL_PRIVACY"
-    assert taken_out(text) == (text, Options())
+    assert split_options(text) == (text, Options())
     no_text: Any = 3
-    assert taken_out(no_text) == (no_text, Options())
+    assert split_options(no_text) == (no_text, Options())
 
 
 # The price of an error

@@ -12,9 +12,10 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines import own
-from hubbub.engines.words import Sql
+from hubbub.engines.lower import unit_operations as own
+from hubbub.engines.nodes.scalars import Scalar
 from hubbub.errors import CapacityError
+from hubbub.query.check.shape import private, shape
 from hubbub.query.ops import (
     Cap,
     JoinKind,
@@ -28,7 +29,7 @@ from hubbub.query.ops import (
     Window,
     below,
 )
-from hubbub.query.shape import private, shape
+from tests.engines.raw import raw
 from tests.query import generate, planted_own
 from tests.query.generate import TIMES, Case, seeds
 from tests.query.owned import Connection, Rows, connected, exact, load, lowered, meant, rows_of, settled
@@ -94,17 +95,17 @@ def disturbed(engine: Connection, case: Case, rng: Random) -> list[str]:
 @given(rng=seeds())
 @settings(max_examples=60 * TIMES, derandomize=True)
 def test_each_units_rows_come_from_its_own(engine: Connection, rng: Random) -> None:
-    """The claim of ``query.ops`` and of ``engines.own``, of the engine itself."""
+    """The claim of ``query.ops`` and of ``engines.lower.unit_operations``, of the engine itself."""
     case = generate.case(rng, most=4)
     if runnable(case):
         assert disturbed(engine, case, rng) == []
 
 
-_keyed = own.keyed
+_keyed = own.hash_content
 
 
-def _coarse(content: Any) -> Sql:
-    return Sql(f"({_keyed(content)} & 1)")
+def _coarse(content: Any) -> Scalar:
+    return raw("(", _keyed(content), " & 1)")
 
 
 @given(rng=seeds())
@@ -112,7 +113,7 @@ def _coarse(content: Any) -> Sql:
 def test_one_bit_of_hash_will_do(engine: Connection, rng: Random) -> None:
     """What hashes leave open the content decides."""
     case = generate.case(rng, most=1, top=generate.Relations.cap)
-    with mock.patch.object(own, "keyed", _coarse):
+    with mock.patch.object(own, "hash_content", _coarse):
         assert disturbed(engine, case, rng) == []
         load(engine, case)
         if exact(case.relation):
@@ -178,7 +179,7 @@ def reached(op: Relation) -> Iterator[str]:
                 yield type(one).__name__
 
 
-OPERATIONS = ("Filter", "Project", "JoinPublic", "Cap", "JoinOwn", "Match", "Reduce", "Window", "Union")
+OPERATIONS = ("Filter", "Project", "JoinPublic", "Cap", "JoinOwn", "Match", "Reduce", "Window", "RelationUnion")
 
 
 def test_the_generator_reaches_every_operation_and_every_pair() -> None:

@@ -17,35 +17,36 @@ import pytest
 import hubbub as hb
 from bench import trade
 from bench.asked import Asked, differences, noiseless
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import HubbubError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.paths import through
 from hubbub.policy.stamps import NO_FILES
-from hubbub.policy.tables import Column, Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
 from hubbub.privacy.budget import Budget
 from hubbub.query.ops import Cap, Relation, Scan, below
-from hubbub.session import Database
+from hubbub.session.database import Database
 from tests.query import inside
 from tests.query.owned import fill
 from tests.query.test_relations_sql import NARROW, PLACES, WIDE, cells
 
 PRIO, FLAG, SEG = ("x", "y", "z"), ("a", "b"), ("s", "t")
 CUSTOMERS = (
-    Column(name="cust", kind=integer(0, 1 << 40), unique=True),
-    Column(name="person", kind=of(Type.INTEGER)),
-    Column(name="seg", kind=of(Type.TEXT), keys=SEG),
+    TableColumn(name="cust", kind=integer(0, 1 << 40), unique=True),
+    TableColumn(name="person", kind=of(Type.INTEGER)),
+    TableColumn(name="seg", kind=of(Type.TEXT), keys=SEG),
 )
 ORDERS = (
-    Column(name="order_id", kind=of(Type.TEXT), unique=True),
-    Column(name="cust", kind=of(Type.INTEGER)),
-    Column(name="prio", kind=of(Type.TEXT), keys=PRIO),
-    Column(name="day", kind=integer(0, 99), bounds=(Fraction(0), Fraction(99))),
+    TableColumn(name="order_id", kind=of(Type.TEXT), unique=True),
+    TableColumn(name="cust", kind=of(Type.INTEGER)),
+    TableColumn(name="prio", kind=of(Type.TEXT), keys=PRIO),
+    TableColumn(name="day", kind=integer(0, 99), bounds=(Fraction(0), Fraction(99))),
 )
 ITEMS = (
-    Column(name="order_id", kind=of(Type.TEXT)),
-    Column(name="flag", kind=of(Type.TEXT), keys=FLAG),
-    Column(name="price", kind=integer(0, 9), bounds=(Fraction(0), Fraction(9))),
+    TableColumn(name="order_id", kind=of(Type.TEXT)),
+    TableColumn(name="flag", kind=of(Type.TEXT), keys=FLAG),
+    TableColumn(name="price", kind=integer(0, 9), bounds=(Fraction(0), Fraction(9))),
 )
 PUBLIC = [{"id": "x", "floor": 1}, {"id": "x", "floor": 2}, {"id": "y", "floor": 2}]
 COLUMNS = {"customers": CUSTOMERS, "orders": ORDERS, "items": ITEMS, "places": PLACES}
@@ -59,7 +60,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def _table(name: str, **given: Any) -> Table:
-    source = Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+    source = TableSource(format="duckdb", paths=("/nowhere.duckdb",), table=name)
     return Table(name=name, source=source, columns=COLUMNS[name], **{"unit": None, **given})
 
 
@@ -344,8 +345,8 @@ def traded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     trade.make(run, customers=600)
     run("ALTER TABLE lineitem DROP l_custkey")
 
-    def source(name: str) -> Source:
-        return Source(format="duckdb", paths=("/nowhere.duckdb",), table=name)
+    def source(name: str) -> TableSource:
+        return TableSource(format="duckdb", paths=("/nowhere.duckdb",), table=name)
 
     def schema(name: str) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in run(f"DESCRIBE {name}").fetchall()]
@@ -379,4 +380,4 @@ def test_tpch_as_it_is_written(traded: Database, asked: Asked) -> None:
     rows = traded._engine.connection.execute(text).fetchall()  # type: ignore[attr-defined]
     expected = {tuple(row[: asked.keys]): tuple(row[asked.keys :]) for row in rows}
     assert any(value for numbers in expected.values() for value in numbers)
-    assert differences(noiseless(planned, traded.counting(planned)()), expected, tolerance=1e-5) == []
+    assert differences(noiseless(planned, exact_of(traded, planned.aggregate)), expected, tolerance=1e-5) == []

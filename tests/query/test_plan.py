@@ -19,15 +19,16 @@ from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.query.bounds import bounds_of
-from hubbub.query.combine import combined, margin
+from hubbub.query.answer.combine import combine
+from hubbub.query.check.bounds import bounds_of
+from hubbub.query.check.keys import conjuncts, public_values
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
-from hubbub.query.keys import conjuncts, public_values
 from hubbub.query.ops import Measure, Tally
-from hubbub.query.plan import Plan, plan
+from hubbub.query.plan.plan import Plan, plan
 from tests.query import generate, interpreter
 from tests.query.asking import POLICY, Catalogue, policy, read
+from tests.query.further import both_ends_of, exact_tallies
 from tests.query.generate import TIMES, seeds
 
 F = Fraction
@@ -162,17 +163,17 @@ def test_totals_of_reals_have_a_grid_of_doubles() -> None:
 def test_averages_count_the_rows_that_they_add_up() -> None:
     """SOUNDNESS 9: a count is reused only if it counts the same rows."""
     found = planned("select count(*), avg(cost), sum(cost) from stays")
-    assert found.parts[0].count != found.parts[1].count
-    counted = found.aggregate.tallies[found.parts[1].count or 0]
+    counted = found.parts[1].tallies[0]
+    assert found.parts[0].tallies[0] != counted
     assert counted.argument == Column("stays.cost", of(Type.REAL))
     shared = planned("select count(cost), avg(cost), var_pop(cost), stddev(cost) from stays")
     assert len(shared.aggregate.tallies) == 3
-    assert {part.count for part in shared.parts} == {0}
+    assert {part.tallies[0] for part in shared.parts} == {shared.aggregate.tallies[0]}
 
 
 def test_a_left_join_makes_an_average_count_only_what_is_there() -> None:
     found = planned("select count(*), avg(w.beds) from stays s left join wards w on s.ward = w.id")
-    assert found.parts[0].count != found.parts[1].count
+    assert found.parts[0].tallies[0] != found.parts[1].tallies[0]
 
 
 @pytest.mark.parametrize(
@@ -231,10 +232,11 @@ def test_the_price_is_what_was_asked_for(sql: str, budget: Budget) -> None:
         assert all(isinstance(one, Gaussian) for one in found.mechanisms)
         assert budget.delta > 0
     assert found.cost.loss > 0
-    for place, mechanism in enumerate(found.mechanisms):
-        proven = found.sensitivity(place).in_norm(mechanism.needs.norm)
+    for measurement in found.measurements:
+        needs = measurement.mechanism.needs
+        proven = measurement.sensitivity.in_norm(needs.norm)
         assert proven is not None
-        assert mechanism.needs.sensitivity >= proven
+        assert needs.sensitivity >= proven
 
 
 def test_gaussians_share_one_rho() -> None:
@@ -284,14 +286,17 @@ def _table(rng: Random) -> dict[str, list[dict[str, Any]]]:
 def _answers(found: Plan, tables: dict[str, list[dict[str, Any]]]) -> list[list[int]]:
     """What is measured, without noise."""
     cells = interpreter.aggregate(found.aggregate, tables, generate.keyed(b"secret", found.aggregate.most_groups))
-    return [found.exact(list(cells.values()), place) for place in range(len(found.aggregate.tallies))]
+    return exact_tallies(found, list(cells.values()))
 
 
 def _within(found: Plan, one: list[list[int]], other: list[list[int]]) -> None:
     """Every norm of the difference is within what the plan proves, and what the mechanism was made for."""
-    for place, (left, right) in enumerate(zip(one, other, strict=True)):
+    for slot, left, right in zip(found.slots, one, other, strict=True):
         moved = [abs(a - b) for a, b in zip(left, right, strict=True)]
-        proven, needs = found.sensitivity(place), found.mechanisms[place].needs
+        if slot is None:
+            assert not moved
+            continue
+        proven, needs = slot.sensitivity, slot.mechanism.needs
         assert proven.l0 is not None
         assert proven.linf is not None
         assert sum(step != 0 for step in moved) <= proven.l0
@@ -328,16 +333,17 @@ def test_replacing_a_unit_may_turn_its_most_into_its_least(groups: int) -> None:
     )
     listed = ", ".join(map(str, range(groups)))
     found = planned(f"select points, avg(age) from stays where points in ({listed}) group by points", given)
-    place = found.parts[0].total or 0
+    _, total = found.parts[0].tallies
+    place, measurement = found.aggregate.tallies.index(total), found.margins.find(total)
     high, low = (
         [{**_table(Random(0))["stays"][0], "patient_id": 1, "points": n, "age": age} for n in range(groups)]
         for age in (110, 0)
     )
     one, other = (_answers(found, {"stays": rows, "wards": []})[place] for rows in (high, low))
     squares = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
-    ways = 1 if found.both_ends is None else 2  # from both ends it is as far down as up
+    ways = 1 if both_ends_of(found) is None else 2  # from both ends it is as far down as up
     assert squares == groups * ways * 110**2
-    assert found.mechanisms[place].needs.norm is (Norm.L1 if groups == 1 else Norm.L2)
+    assert measurement.mechanism.needs.norm is (Norm.L1 if groups == 1 else Norm.L2)
     _within(found, _answers(found, {"stays": high, "wards": []}), _answers(found, {"stays": low, "wards": []}))
 
 
@@ -345,7 +351,7 @@ def test_replacing_a_unit_may_turn_its_most_into_its_least(groups: int) -> None:
 
 
 def _exact(found: Plan, tables: dict[str, list[dict[str, Any]]]) -> list[list[Any]]:
-    return [[number.value for number in cell] for cell in combined(found, _answers(found, tables))]
+    return [[number.value for number in cell] for cell in combine(found, _answers(found, tables))]
 
 
 def test_numbers_without_noise_are_the_truth() -> None:
@@ -372,22 +378,21 @@ def test_intervals_hold_what_was_added(sql: str) -> None:
     """The exact number lies in the interval, whenever every draw lies within its own margin."""
     found = planned(sql, epsilon=2)
     tables = _table(Random(5))
-    exact = _answers(found, tables)
-    truth = combined(found, exact)
+    exact, tallies = _answers(found, tables), found.aggregate.tallies
+    truth = combine(found, exact)
     for signs in itertools.product((-1, 0, 1), repeat=min(3, len(exact))):
         noisy = [
             [
-                value
-                + signs[place % len(signs)] * int(margin(found, place, 0.05) / found.aggregate.tallies[place].grid)
+                value + signs[place % len(signs)] * int(found.margins.bound(tallies[place], 0.05) / tallies[place].grid)
                 for value in vector
             ]
             for place, vector in enumerate(exact)
         ]
-        for meant, cell in zip(truth, combined(found, noisy), strict=True):
+        for meant, cell in zip(truth, combine(found, noisy), strict=True):
             for one, number in zip(meant, cell, strict=True):
                 if one.value is not None and number.low is not None and number.high is not None:
                     assert number.low <= number.high
-                    if found.question.asked[cell.index(number)].function.value in CERTAIN:
+                    if found.question.asked[cell.index(number)].function.name in CERTAIN:
                         assert isinstance(one.value, int | float)
                         assert number.low - 1e-9 <= one.value <= number.high + 1e-9
 

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import hubbub as hb
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Marks
 from hubbub.query.ops import Measure
 
@@ -23,9 +24,14 @@ def db(tmp_path: Path) -> Iterator[hb.Database]:
         path,
         unit="person",
         budget=hb.Budget(epsilon=Fraction(100)),
-        types={"person": "integer", "ward": "text", "cost": "real", "days": "integer"},
+        columns={
+            "person": "integer",
+            "ward": "text",
+            "cost": "real",
+            "days": "integer",
+        },
+        limits=hb.Limits(max_rows=2),
         bounds={"cost": (0, 10), "days": (0, 9)},
-        max_rows=2,
         ledger=tmp_path / "ledger",
         marks=Marks(tmp_path / "state"),
     ) as opened:
@@ -80,4 +86,4 @@ def test_what_is_counted_is_what_the_engine_counts(db: hb.Database, condition: s
     """Sums of these few rows are within the bounds, so that counts are exact."""
     planned = db.plan(f"SELECT count(cost) AS n FROM stays WHERE {condition}", epsilon=1)
     text = f"SELECT count(cost) FROM {ROWS} AS stays(person, ward, cost, days) WHERE {condition}"
-    assert db.counting(planned)().tallies == duckdb.connect().execute(text).fetchall()
+    assert exact_of(db, planned.aggregate).tallies == duckdb.connect().execute(text).fetchall()

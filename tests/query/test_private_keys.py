@@ -13,21 +13,25 @@ from unittest import mock
 
 import pytest
 
-from hubbub.engines import keyed
-from hubbub.engines.words import Sql, cast, function, infix, name, struct
+from hubbub.engines.lower import private_keys as keyed
+from hubbub.engines.nodes.queries import Query, RowSource
+from hubbub.engines.nodes.scalars import Scalar
+from hubbub.engines.nodes.vocabulary import Tag
+from hubbub.engines.nodes.words import NULL, cast, function, hash_keyed, infix, name, number, struct
 from hubbub.errors import LedgerCorrupt, MissingKeys
 from hubbub.mechanisms import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold
-from hubbub.mechanisms.threshold import KeySelection
+from hubbub.mechanisms.keys.threshold import KeySelection
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import epsilon_of_rho_rounded_up
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.query import selection
+from hubbub.query.answer.stored import DrawnAnswer, read, write_answer
 from hubbub.query.ops import Aggregate, Cell, Measure
-from hubbub.query.plan import Plan
-from hubbub.query.stored import Drawn, read, written
-from hubbub.session import Database
+from hubbub.query.plan import selection
+from hubbub.query.plan.plan import Plan
+from hubbub.session.database import Database
 from hubbub.testing.replay import replayed
+from tests.engines.raw import raw
 from tests.query.inside import fixed_key
 from tests.query.posts import Forum, by_hand, counted, moved, post, without_noise
 
@@ -95,13 +99,13 @@ def test_every_combination_that_somebody_has_and_no_other(forum: Forum, keys: li
 def test_a_units_groups_are_its_own_choice(forum: Forum, text: str, few_bits: bool) -> None:
     """What all units give together is what each gives when it is alone, also where hashes of 4 bits collide."""
     rows = some(Random("alone"))
-    honest = function
+    honest = hash_keyed
 
-    def hashed(name_: str, *arguments: Sql) -> Sql:
-        found = honest(name_, *arguments)
-        return infix("&", found, cast(Sql("15"), "UBIGINT")) if name_ == "hash" and few_bits else found
+    def hashed(tag: Tag, *given: Scalar) -> Scalar:
+        found = honest(tag, *given)
+        return infix("&", found, cast(number(15), "uint64")) if few_bits else found
 
-    with mock.patch.object(keyed, "function", hashed):
+    with mock.patch.object(keyed, "hash_keyed", hashed):
         db = forum.load(rows, groups=2)
         plan = db.plan(text, epsilon=1)
         whole = counted(db, plan)
@@ -166,33 +170,36 @@ def test_neighbours_differ_by_one_unit_in_few_keys(forum: Forum) -> None:
     assert replays(forum) == []
 
 
-def _rows_counted(op: Aggregate, held: Sql) -> tuple[Sql, Sql]:
+def _rows_counted(op: Aggregate, held: Query) -> tuple[RowSource, Scalar]:
     source, units = honest_weighed(op, held)
     rows = op.tallies and op.tallies[0].measure is Measure.ROWS and all(group.private for group in op.groups)
-    return source, cast(function("sum", name("t0")), "VARCHAR") if rows else units
+    return source, cast(function("sum", name("t0")), "text") if rows else units
 
 
-honest_weighed, honest_chosen = keyed._weighed, keyed.chosen
+honest_weighed, honest_chosen = keyed._weigh, keyed.choose
 
 
-def _by_dense_code(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+def _by_dense_code(rows: Query, most: int, rank: Any, *, places: bool = False) -> Query:
     """Codes that the engine gives to keys as it meets them decide which groups a unit keeps."""
-    return Sql(
-        f"SELECT * FROM (SELECT *, {rank} OVER (PARTITION BY unit ORDER BY dense) AS rank, row_number() OVER "
+    return raw(
+        "SELECT * FROM (SELECT *, ",
+        rank,
+        " OVER (PARTITION BY unit ORDER BY dense) AS rank, row_number() OVER "
         "(PARTITION BY unit, code) - 1 AS place FROM (SELECT *, dense_rank() "
-        f"OVER (ORDER BY size DESC, code) AS dense FROM (SELECT *, count(*) OVER (PARTITION BY code) AS size FROM "
-        f"({rows}) AS a) AS b) AS c) AS d WHERE rank <= {most} AND coalesce($1, $2) IS NOT NULL"
+        "OVER (ORDER BY size DESC, code) AS dense FROM (SELECT *, count(*) OVER (PARTITION BY code) AS size FROM (",
+        rows,
+        f") AS a) AS b) AS c) AS d WHERE rank <= {most} AND coalesce($1, $2) IS NOT NULL",
     )
 
 
-def _unbounded(rows: Sql, most: int, rank: Sql, *, places: bool = False) -> Sql:
+def _unbounded(rows: Query, most: int, rank: Any, *, places: bool = False) -> Query:
     return honest_chosen(rows, 10**6, rank, places=places)
 
 
 FAULTS = {
-    "rows instead of units": (keyed, "_weighed", _rows_counted, "a key moved by"),
-    "groups chosen by codes of the engine": (keyed, "chosen", _by_dense_code, "keys changed"),
-    "no bounding": (keyed, "chosen", _unbounded, "keys changed"),
+    "rows instead of units": (keyed, "_weigh", _rows_counted, "a key moved by"),
+    "groups chosen by codes of the engine": (keyed, "choose", _by_dense_code, "keys changed"),
+    "no bounding": (keyed, "choose", _unbounded, "keys changed"),
     "keys in the order of the data": (keyed, "in_order", list, "order"),
 }
 
@@ -212,9 +219,9 @@ def test_a_packed_key_is_seen(forum: Forum) -> None:
     plan = db.plan("SELECT word, tag FROM posts GROUP BY word, tag", epsilon=1)
     assert len(counted(db, plan).units) == 4
 
-    def packed(op: Aggregate) -> Sql:
-        whole = function("concat", name("g0"), name("g1"))
-        return struct({"k0": whole, "k1": cast(Sql("NULL"), "VARCHAR")})
+    def packed(op: Aggregate) -> Scalar:
+        whole = raw("concat(", name("g0"), ", ", name("g1"), ")")
+        return struct({"k0": whole, "k1": cast(NULL, "text")})
 
     with mock.patch.object(keyed, "code", packed):
         assert len(counted(db, plan).units) == 2
@@ -278,7 +285,9 @@ def test_counts_are_reused_only_where_they_count_the_same(forum: Forum) -> None:
             plan = db.plan(f"SELECT word, {asked} FROM posts GROUP BY word", epsilon=1)
             reused = bool(plan.selection and plan.selection.tallies)
             assert reused is (asked != "count(score)" and (rows_each == 1 or "DISTINCT" in asked)), asked
-            assert len(plan.events) == len(plan.mechanisms) + 1 - len(plan.selection.tallies)  # type: ignore[union-attr]
+            assert plan.selection is not None
+            told = len(plan.selection.tallies)
+            assert len(plan.events) == len(plan.mechanisms) + 1 == len(plan.aggregate.tallies) + 1 - told
             with without_noise():
                 (first, *_), (second, *_) = (row[1:] for row in db.sql(plan.question.text, epsilon=1).rows)
             most = expected[place] if expected[0] or place else 1
@@ -381,8 +390,8 @@ def test_shown_keys_are_stored_as_they_are(forum: Forum, key: str) -> None:
 @pytest.mark.parametrize("stored", ['{"keys": [[1]]}', '{"keys": [["a", "b"]]}', '{"keys": [[true]]}', "{}"])
 def test_a_stored_key_of_another_type_is_not_read(forum: Forum, stored: str) -> None:
     plan = forum.load([]).plan(ROWS, epsilon=1)
-    whole = json.loads(written(plan, Drawn([[5], [5], [5]], (("a",),))))
-    assert read(json.dumps(whole), plan)[1] == [Drawn([[5], [5], [5]], (("a",),))]
+    whole = json.loads(write_answer(plan, DrawnAnswer([[5], [5], [5]], (("a",),))))
+    assert read(json.dumps(whole), plan)[1] == [DrawnAnswer([[5], [5], [5]], (("a",),))]
     spoiled = whole | json.loads(stored)
     spoiled.pop("keys" if stored == "{}" else "", None)
     with pytest.raises(LedgerCorrupt):

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines import keyed
-from hubbub.engines.duckdb import _value
-from hubbub.engines.relations import Statement
+from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.duckdb.engine import _value
+from hubbub.engines.lower import private_keys as keyed
 from hubbub.policy.kinds import Type
-from hubbub.query.ops import Aggregate, Counted
-from hubbub.query.selection import private_part
+from hubbub.query.ops import Aggregate, ExactCounts
+from hubbub.query.plan.selection import private_part
 from tests.query import generate, interpreter
 from tests.query.generate import TIMES, Case, seeds
 from tests.query.owned import SECRET, Connection, connected, keeping, load
@@ -28,7 +28,7 @@ def engine() -> Iterator[Connection]:
     connection.close()
 
 
-def asked(rng: Random, most_groups: int) -> tuple[Case, Aggregate, Statement | None]:
+def asked(rng: Random, most_groups: int) -> tuple[Case, Aggregate, SqlStatement | None]:
     """With at least one private key; reals make none."""
     made = generate.case(rng)
     op = generate.aggregate(rng, made, most_groups=most_groups)
@@ -39,14 +39,14 @@ def asked(rng: Random, most_groups: int) -> tuple[Case, Aggregate, Statement | N
     return made, op, prepared(op, made) if chosen else None
 
 
-def run(engine: Connection, op: Aggregate, statement: Statement) -> Counted:
+def run(engine: Connection, op: Aggregate, statement: SqlStatement) -> ExactCounts:
     for keys in statement.keys:
         engine.execute(
             f'CREATE OR REPLACE TEMP TABLE "{keys.table}" AS SELECT CAST(v AS {keys.type}) AS "value", p AS "place" '
             "FROM (SELECT unnest(CAST($1 AS VARCHAR[])) AS v, unnest(CAST($2 AS INTEGER[])) AS p)",
             [list(keys.values), list(keys.places)],
         )
-    return keyed.counted(op, engine.execute(statement.sql, SECRET[: statement.secrets]).fetchall(), _value)
+    return keyed.read_counts(op, engine.execute(statement.sql, SECRET[: statement.secrets]).fetchall(), _value)
 
 
 def units_by_hand(op: Aggregate, added: interpreter.Added) -> dict[Any, int]:

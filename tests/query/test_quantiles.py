@@ -11,34 +11,53 @@ import pytest
 
 from hubbub.errors import MissingBounds, NotAllowed, TooHeavy
 from hubbub.mechanisms import Exponential, Extreme, Gaussian, Geometric, Mechanism, PerGroup, Quantile, Quantiles
-from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query import choices
-from hubbub.query.choices import Choice, Choosing, Wanted, histogram
-from hubbub.query.combine import combined
-from hubbub.query.explain import _column
+from hubbub.privacy.shares import deviation
+from hubbub.query.aggregates.count import DISTINCT
+from hubbub.query.aggregates.extremes import MAX, MIN, ExtremeChoice
+from hubbub.query.aggregates.function import AggregateFunction
+from hubbub.query.aggregates.mode import MODE, ModeChoice
+from hubbub.query.aggregates.quantile import QUANTILE_CONT, QUANTILE_DISC, QuantileChoice
+from hubbub.query.answer.combine import combine
+from hubbub.query.answer.explain import explain_columns
+from hubbub.query.check.column_facts import ColumnFacts
 from hubbub.query.expression import Column
-from hubbub.query.facts import ColumnFacts
-from hubbub.query.ops import Measure
-from hubbub.query.plan import Plan
-from hubbub.query.question import Aggregation, Asked, Question
-from hubbub.query.shares import deviation
-from hubbub.query.tallies import Needed
+from hubbub.query.ops import ExactCounts, Histogram, Measure
+from hubbub.query.plan import choice as choices
+from hubbub.query.plan.choice import Choice, lay_out
+from hubbub.query.plan.collect import Collector
+from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.statistic import Reach
+from hubbub.query.question import Asked, Question
 from tests.query import generate, interpreter
 from tests.query.asking import TABLES, policy, read
+from tests.query.further import exact_slots
 from tests.query.test_plan import _table, planned
 
 F = Fraction
 BOTH = Budget(epsilon=F(4), delta=F(1, 10**6))
 
 
+HELD = Reach(groups=4, neighbors=Neighbors.ADD_REMOVE)
+
+
+def steps(top: int, rows: int) -> Histogram:
+    ends = F(0), F(top)
+    return Histogram(argument=Column("x", of(Type.INTEGER)), clamp=ends, origin=F(0), grid=F(1), most_rows=rows)
+
+
+def choices_of(found: Plan) -> list[Choice]:
+    return [one.take for one in found.measurements if isinstance(one.take, Choice)]
+
+
 def inner(found: Plan, place: int = 0) -> Mechanism:
-    chosen = found.mechanisms[len(found.aggregate.tallies) + place]
+    chosen = [one.mechanism for one in found.measurements if isinstance(one.take, Choice)][place]
     assert isinstance(chosen, PerGroup)
     return chosen.mechanism
 
@@ -49,24 +68,24 @@ def inner(found: Plan, place: int = 0) -> Mechanism:
 @pytest.mark.parametrize(
     ("text", "function", "level"),
     [
-        ("median(cost)", Aggregation.QUANTILE_CONT, F(1, 2)),
-        ("quantile_cont(cost, 0.9)", Aggregation.QUANTILE_CONT, F(9, 10)),
-        ("quantile_disc(cost, 0.25)", Aggregation.QUANTILE_DISC, F(1, 4)),
-        ("quantile(cost, 2.5e-1)", Aggregation.QUANTILE_DISC, F(1, 4)),
-        ("approx_quantile(cost, 0.25)", Aggregation.QUANTILE_DISC, F(1, 4)),
-        ("percentile_cont(0.9) within group (order by cost)", Aggregation.QUANTILE_CONT, F(9, 10)),
-        ("percentile_disc(0.9) within group (order by cost desc)", Aggregation.QUANTILE_DISC, F(1, 10)),
-        ("quantile_cont(cost, 0.9 order by cost desc)", Aggregation.QUANTILE_CONT, F(1, 10)),
-        ("quantile_cont(cost, 0)", Aggregation.MIN, None),
-        ("quantile_cont(cost, 1)", Aggregation.MAX, None),
-        ("quantile_cont(cost, 1.0)", Aggregation.MAX, None),
-        ("percentile_cont(1) within group (order by cost desc)", Aggregation.MIN, None),
-        ("min(cost)", Aggregation.MIN, None),
-        ("max(cost)", Aggregation.MAX, None),
-        ("mode() within group (order by ward)", Aggregation.MODE, None),
+        ("median(cost)", QUANTILE_CONT, F(1, 2)),
+        ("quantile_cont(cost, 0.9)", QUANTILE_CONT, F(9, 10)),
+        ("quantile_disc(cost, 0.25)", QUANTILE_DISC, F(1, 4)),
+        ("quantile(cost, 2.5e-1)", QUANTILE_DISC, F(1, 4)),
+        ("approx_quantile(cost, 0.25)", QUANTILE_DISC, F(1, 4)),
+        ("percentile_cont(0.9) within group (order by cost)", QUANTILE_CONT, F(9, 10)),
+        ("percentile_disc(0.9) within group (order by cost desc)", QUANTILE_DISC, F(1, 10)),
+        ("quantile_cont(cost, 0.9 order by cost desc)", QUANTILE_CONT, F(1, 10)),
+        ("quantile_cont(cost, 0)", MIN, None),
+        ("quantile_cont(cost, 1)", MAX, None),
+        ("quantile_cont(cost, 1.0)", MAX, None),
+        ("percentile_cont(1) within group (order by cost desc)", MIN, None),
+        ("min(cost)", MIN, None),
+        ("max(cost)", MAX, None),
+        ("mode() within group (order by ward)", MODE, None),
     ],
 )
-def test_how_they_are_written(text: str, function: Aggregation, level: Fraction | None) -> None:
+def test_how_they_are_written(text: str, function: AggregateFunction, level: Fraction | None) -> None:
     (asked,) = read(f"select {text} from stays").asked
     assert (asked.function, asked.level) == (function, level)
 
@@ -135,15 +154,13 @@ def test_quantiles_of_one_value_are_chosen_together() -> None:
         "select median(cost), quantile_disc(cost, 0.9), quantile_cont(cost, 0.9), min(cost), max(cost), median(age), "
         "count(*) from stays"
     )
-    assert [one.levels for one in found.choices] == [(F(1, 2), F(9, 10)), (), (), (F(1, 2),)]
-    assert [one.wanted for one in found.choices] == [
-        Wanted.QUANTILES,
-        Wanted.LEAST,
-        Wanted.MOST,
-        Wanted.QUANTILES,
-    ]
+    several, least, most, alone = choices_of(found)
+    assert isinstance(several, QuantileChoice)
+    assert isinstance(alone, QuantileChoice)
+    assert (several.levels, alone.levels) == ((F(1, 2), F(9, 10)), (F(1, 2),))
+    assert [isinstance(one, ExtremeChoice) and one.is_highest for one in (least, most)] == [False, True]
     assert len(found.aggregate.histograms) == 2
-    assert [(part.choice, part.level) for part in found.parts[:3]] == [(0, 0), (0, 1), (0, 1)]
+    assert [part.choice for part in found.parts[:3]] == [several] * 3
     assert [type(inner(found, place)) for place in range(4)] == [Quantiles, Extreme, Extreme, Quantile]
     assert len(found.mechanisms) == 5
     assert isinstance(found.mechanisms[0], Geometric)
@@ -161,8 +178,8 @@ def test_what_the_mechanisms_are_made_for() -> None:
     assert isinstance(mode, Exponential)
     assert (mode.epsilon, mode.sensitivity, mode.monotone) == (third / 3, F(5), True)
     assert [event.epsilon for event in found.events] == [third] * 3
-    for place, mechanism in enumerate(found.mechanisms):
-        assert mechanism.needs.coordinates == found.sensitivity(place).l0 == 3
+    for measurement in found.measurements:
+        assert measurement.mechanism.needs.coordinates == measurement.sensitivity.l0 == 3
 
 
 @pytest.mark.parametrize("text", ["median(age)", "max(age)", "mode(urgent)", "quantile_cont(age, [0.1, 0.5])"])
@@ -215,13 +232,9 @@ def test_one_choice_alone_is_worth_its_rho() -> None:
 
 
 def test_the_way_that_errs_less() -> None:
-    choosing = Choosing(
-        choice=Choice(histogram=0, wanted=Wanted.QUANTILES, levels=(F(1, 2),), top=100, rows=1),
-        groups=4,
-        neighbors=Neighbors.ADD_REMOVE,
-    )
-    assert deviation(choosing.pure(F(2))) < deviation(choosing.pure(F(1)))
-    assert deviation(choosing.zcdp(F(2))) < deviation(choosing.zcdp(F(1)))
+    choosing = QuantileChoice(histogram=steps(100, 1), column=0, reach=HELD, levels=(F(1, 2),))
+    assert deviation(choosing.calibrate_pure(F(2))) < deviation(choosing.calibrate_pure(F(1)))
+    assert deviation(choosing.calibrate_zcdp(F(2))) < deviation(choosing.calibrate_zcdp(F(1)))
 
 
 # Histograms
@@ -245,7 +258,7 @@ def test_the_way_that_errs_less() -> None:
 def test_grids(kind: Any, bounds: Any, given: Any, grid: Any, top: int) -> None:
     step, cells = given
     low, high = (F(end) for end in bounds)
-    found = histogram(Column("x", kind), (low, high), step, rows=3, cells=cells)
+    found = lay_out(Column("x", kind), (low, high), step, rows=3, cells=cells)
     assert found.grid == F(grid)
     assert (found.clamp[1] - found.clamp[0]) / found.grid == top
     assert found.clamp[0] == found.origin <= low
@@ -255,9 +268,9 @@ def test_grids(kind: Any, bounds: Any, given: Any, grid: Any, top: int) -> None:
 
 def test_too_many_groups_for_a_histogram() -> None:
     column = Column("x", of(Type.REAL))
-    assert histogram(column, (F(0), F(1)), None, rows=1, cells=1 << 12)
+    assert lay_out(column, (F(0), F(1)), None, rows=1, cells=1 << 12)
     with pytest.raises(TooHeavy, match="4,096 groups"):
-        histogram(column, (F(0), F(1)), None, rows=1, cells=(1 << 12) + 1)
+        lay_out(column, (F(0), F(1)), None, rows=1, cells=(1 << 12) + 1)
 
 
 def test_private_keys_are_reckoned_as_many() -> None:
@@ -283,20 +296,23 @@ def answered(found: Plan, tables: dict[str, Any], chosen: Any) -> list[list[Any]
     keep = generate.keyed(b"secret", found.aggregate.most_groups)
     tallies = list(interpreter.aggregate(found.aggregate, tables, keep).values())
     held = interpreter.histograms(found.aggregate, tables, keep)
-    noisy = [found.exact(tallies, place) for place in range(len(found.aggregate.tallies))]
-    for one in found.choices:
-        bins = [Bins.of((step, 1) for step in steps) for steps in held[one.histogram]]
-        noisy.append([step for value in one.value(bins) for step in chosen(one, value)])
-    return [[number.value for number in cell] for cell in combined(found, noisy)]
+    bins = tuple(tuple(StepCounts.of((step, 1) for step in steps) for steps in own) for own in held)
+    counted = ExactCounts(cells=(), tallies=tallies, histograms=bins)
+    noisy = exact_slots(found, counted)
+    for at, slot in enumerate(found.slots):
+        if slot is not None and isinstance(slot.take, Choice):
+            noisy[at] = [step for value in slot.take(counted) for step in chosen(slot.take, value)]
+    return [[number.value for number in cell] for cell in combine(found, noisy)]
 
 
 def exactly(choice: Choice, value: Any) -> list[int]:
     """What is meant, without noise."""
-    if choice.wanted is Wanted.MODE:
+    if isinstance(choice, ModeChoice):
         return [int(np.argmax(value))]
     each = value.each().tolist() or [0]
-    if choice.wanted is not Wanted.QUANTILES:
-        return [each[0] if choice.wanted is Wanted.LEAST else each[-1]]
+    if isinstance(choice, ExtremeChoice):
+        return [each[-1] if choice.is_highest else each[0]]
+    assert isinstance(choice, QuantileChoice)
     return [each[max(0, math.ceil(level * len(each)) - 1)] for level in choice.levels]
 
 
@@ -332,10 +348,10 @@ def test_a_histogram_is_over_rows_that_have_a_value_and_clamped() -> None:
 
 
 def test_scores_of_a_mode_are_counts() -> None:
-    mode = Choice(histogram=0, wanted=Wanted.MODE, top=3, rows=2)
-    (scores,) = mode.value([Bins.of([(1, 4), (3, 2), (9, 7)])])
+    mode = ModeChoice(histogram=steps(3, 2), column=0, reach=HELD)
+    (scores,) = mode(ExactCounts(cells=(), tallies=[], histograms=((StepCounts.of([(1, 4), (3, 2), (9, 7)]),),)))
     assert scores.tolist() == [0, 4, 0, 9], "what is beyond the range counts at its end, like every clamped value"
-    assert mode.many == 1
+    assert mode.numbers == 1
 
 
 # Explanations
@@ -345,7 +361,7 @@ def test_explanations_tell_the_rank_error() -> None:
     found = planned(
         "select median(age), max(age), mode(ward), quantile_cont(age, [0.2, 0.4]) as q from stays", epsilon=3
     )
-    median, most, mode, *_ = (_column(found, place) for place in range(len(found.question.asked)))
+    median, most, mode, *_ = explain_columns(found)
     assert median["margin"] is None
     assert median["rank_margin"] == math.ceil(inner(found).error(beta=1 - 0.95))
     assert f"at most {most['rank_margin']:,} rows between it and the exact one (95%), Extreme" in most["sentence"]
@@ -365,8 +381,10 @@ def test_histograms_of_several_choices_are_one() -> None:
     found = planned("select max(age), median(age), count(distinct age) from stays")
     assert len(found.aggregate.histograms) == 1
     assert found.aggregate.tallies[0].measure is Measure.DISTINCT
-    assert found.choice(0) is None
-    assert found.choice(1) is found.choices[0]
+    tally, first, second = found.slots
+    assert tally is not None
+    assert not isinstance(tally.take, Choice)
+    assert [slot and slot.take for slot in (first, second)] == choices_of(found)
 
 
 @pytest.mark.parametrize(
@@ -379,10 +397,10 @@ def test_different_values_are_no_more_than_there_can_be(kind: Any, most: int) ->
         text="",
         relation=read("select count(*) from stays").relation,
         groups=(),
-        asked=(Asked(function=Aggregation.DISTINCT, argument=column, text=""),),
+        asked=(Asked(function=DISTINCT, argument=column, text=""),),
         outputs=(),
         columns={"x": ColumnFacts(kind=kind)},
     )
-    needed = Needed(question, policy(), cells=1, single=False)
-    needed.parts()
+    needed = Collector(question, policy(), cells=1, single=False, reach=HELD)
+    DISTINCT.measure(question.asked[0], needed)
     assert needed.tallies[0].bounds == (0, most)

@@ -8,8 +8,8 @@ import pytest
 from hubbub import errors
 from hubbub.errors import NotSql, QueryError, TooHeavy
 from hubbub.query.functions import FUNCTIONS
-from hubbub.query.plan import plan
-from hubbub.query.text import MOST_CHARACTERS, MOST_DEPTH
+from hubbub.query.plan.plan import plan
+from hubbub.query.read.text.sql_text import MOST_CHARACTERS, MOST_DEPTH
 from tests.query.asking import POLICY, read
 
 LINES = [

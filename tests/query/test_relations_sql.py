@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import NotOwned, TooHeavy
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
-from hubbub.policy.tables import Column, Limits, Policy
+from hubbub.policy.tables import Limits, Policy, TableColumn
 from hubbub.privacy.budget import Budget
 from hubbub.query.ops import (
     Cap,
@@ -29,31 +30,31 @@ from hubbub.query.ops import (
     Reduce,
     Reduction,
     Relation,
+    RelationUnion,
     Scan,
     ScanColumn,
-    Union,
     below,
 )
-from hubbub.query.plan import plan
-from hubbub.session import Database
+from hubbub.query.plan.plan import plan
+from hubbub.session.database import Database
 from tests.query import inside
 from tests.query.asking import TABLES as TABLES_ASKED
 from tests.query.asking import Catalogue, policy, read, table
 from tests.query.owned import fill
 
 STAYS = (
-    Column(name="person", kind=of(Type.INTEGER)),
-    Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
-    Column(name="nights", kind=integer(0, 50), bounds=(Fraction(0), Fraction(50))),
-    Column(name="day", kind=of(Type.DATE)),
-    Column(name="urgent", kind=of(Type.BOOLEAN)),
+    TableColumn(name="person", kind=of(Type.INTEGER)),
+    TableColumn(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
+    TableColumn(name="nights", kind=integer(0, 50), bounds=(Fraction(0), Fraction(50))),
+    TableColumn(name="day", kind=of(Type.DATE)),
+    TableColumn(name="urgent", kind=of(Type.BOOLEAN)),
 )
 VISITS = (
-    Column(name="who", kind=of(Type.INTEGER)),
-    Column(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
-    Column(name="fee", kind=integer(0, 9), bounds=(Fraction(0), Fraction(9))),
+    TableColumn(name="who", kind=of(Type.INTEGER)),
+    TableColumn(name="ward", kind=of(Type.TEXT), keys=("a", "b", "c")),
+    TableColumn(name="fee", kind=integer(0, 9), bounds=(Fraction(0), Fraction(9))),
 )
-PLACES = (Column(name="id", kind=of(Type.TEXT)), Column(name="floor", kind=integer(0, 9, nullable=False)))
+PLACES = (TableColumn(name="id", kind=of(Type.TEXT)), TableColumn(name="floor", kind=integer(0, 9, nullable=False)))
 PUBLIC = [{"id": "a", "floor": 1}, {"id": "a", "floor": 2}, {"id": "b", "floor": 2}, {"id": "z", "floor": 3}]
 TABLES = {
     "stays": inside._table("stays", STAYS, "person"),
@@ -125,7 +126,7 @@ def cells(db: Database, text: str) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """The exact tallies of each group."""
     planned = db.plan(text, epsilon=1)
     with inside.fixed_key():
-        found = db._engine.prepare(planned.aggregate, tables=db.policy.tables)()
+        found = exact_of(db, planned.aggregate)
     return dict(zip(found.cells, found.tallies, strict=True))
 
 
@@ -244,7 +245,7 @@ def test_joins_of_joins_are_capped_again() -> None:
 
 
 def test_units_of_other_types_are_other_units() -> None:
-    staff = table("staff", (Column(name="patient_id", kind=of(Type.TEXT)), STAYS[1]), "patient_id")
+    staff = table("staff", (TableColumn(name="patient_id", kind=of(Type.TEXT)), STAYS[1]), "patient_id")
     catalogue = Catalogue(policy(tables=TABLES_ASKED | {"staff": staff}))
     for text in (
         "select count(*) from stays s join staff t on s.ward = t.ward",
@@ -379,7 +380,7 @@ def test_a_union_keeps_what_holds_in_all_branches() -> None:
     assert read(text.format("age", "points")).columns["subquery1.x"].bounds is None
     found = read(text.format("age", "cost"))
     assert found.columns["subquery1.x"].kind == of(Type.REAL)
-    (union,) = [op for op in ops(found.relation) if isinstance(op, Union)]
+    (union,) = [op for op in ops(found.relation) if isinstance(op, RelationUnion)]
     assert all(isinstance(one, Project) for one in union.inputs)
 
 

@@ -14,39 +14,41 @@ from unittest import mock
 
 import pytest
 
-from hubbub.engines import own, relations
-from hubbub.engines.own import UNIT, Part
-from hubbub.engines.words import Sql
-from hubbub.query.ops import Match, Union
+from hubbub.engines.lower import relations
+from hubbub.engines.lower import unit_operations as own
+from hubbub.engines.lower.unit_operations import UNIT, LoweredRelation
+from hubbub.engines.nodes.queries import Query
+from hubbub.query.ops import Match, RelationUnion
+from tests.engines.raw import raw
 from tests.query.inside import World
 from tests.query.planted import an_overflow_passed_on
 from tests.query.planted_own import OWN
 from tests.query.test_replay import DATASETS, FURTHER, NEIGHBOURS, QUESTIONS, SHARDS, compare
 
 Fault = Callable[[], AbstractContextManager[Any]]
-_united, _matched = own.united, own.matched_rows
+_united, _matched = own.unite, own.match_rows
 
 
-def _arms_of_others(op: Union, parts: Sequence[Part]) -> tuple[Sql, Any]:
+def _arms_of_others(op: RelationUnion, parts: Sequence[LoweredRelation]) -> tuple[Query, Any]:
     """Each arm is limited by itself: what a unit has in the second is as if another had it."""
     return _united(op, [parts[0], *(_renamed(part) for part in parts[1:])])
 
 
-def _renamed(part: Part) -> Part:
-    rows = Sql(f'SELECT * REPLACE (-1 - "{UNIT}" AS "{UNIT}") FROM ({part.sql}) AS renamed')
-    return Part(sql=rows, names=part.names, kinds=part.kinds, unit=part.unit, light=part.light)
+def _renamed(part: LoweredRelation) -> LoweredRelation:
+    rows = raw(f'SELECT * REPLACE (-1 - "{UNIT}" AS "{UNIT}") FROM (', part.query, ") AS renamed")
+    return LoweredRelation(query=rows, names=part.names, kinds=part.kinds, unit=part.unit, light=part.light)
 
 
-def _first_arm(op: Union, parts: Sequence[Part]) -> tuple[Sql, Any]:
+def _first_arm(op: RelationUnion, parts: Sequence[LoweredRelation]) -> tuple[Query, Any]:
     return _united(op, [parts[0], *(_nothing(part) for part in parts[1:])])
 
 
-def _nothing(part: Part) -> Part:
-    rows = Sql(f"SELECT * FROM ({part.sql}) AS held WHERE false")
-    return Part(sql=rows, names=part.names, kinds=part.kinds, unit=part.unit, light=part.light)
+def _nothing(part: LoweredRelation) -> LoweredRelation:
+    rows = raw("SELECT * FROM (", part.query, ") AS held WHERE false")
+    return LoweredRelation(query=rows, names=part.names, kinds=part.kinds, unit=part.unit, light=part.light)
 
 
-def _always_with(op: Match, rows: Part, other: Part) -> tuple[Sql, Any]:
+def _always_with(op: Match, rows: LoweredRelation, other: LoweredRelation) -> tuple[Query, Any]:
     return _matched(Match(input=op.input, other=op.other, keys=op.keys), rows, other)
 
 
@@ -65,12 +67,12 @@ FAULTS: dict[str, tuple[Fault, Callable[[str], bool]]] = {
     "cap_by_data_order": (OWN["cap_by_data_order"][0], JOIN),
     "first_value_of_a_unit": (OWN["first_value_of_a_unit"][0], REDUCE),
     "overflow_passed_on": (an_overflow_passed_on, _has("2147483648")),
-    "union_arms_limited_apart": (lambda: mock.patch.object(relations, "united", _arms_of_others), UNION),
+    "union_arms_limited_apart": (lambda: mock.patch.object(relations, "unite", _arms_of_others), UNION),
 }
 """Each with the questions that it can be in. Neighbours must show it."""
 MEANING: dict[str, tuple[Fault, Callable[[str], bool]]] = {
-    "union_of_one_arm": (lambda: mock.patch.object(relations, "united", _first_arm), UNION),
-    "not_exists_as_exists": (lambda: mock.patch.object(relations, "matched_rows", _always_with), _has("NOT EXISTS")),
+    "union_of_one_arm": (lambda: mock.patch.object(relations, "unite", _first_arm), UNION),
+    "not_exists_as_exists": (lambda: mock.patch.object(relations, "match_rows", _always_with), _has("NOT EXISTS")),
 }
 """Wrong, and private all the same: the interpreter must show it."""
 

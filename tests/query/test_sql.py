@@ -9,12 +9,17 @@ import pytest
 from hubbub.errors import QueryError, TooHeavy
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
+from hubbub.query.aggregates.average import AVG
+from hubbub.query.aggregates.count import ROWS, UNITS, VALUES
+from hubbub.query.aggregates.function import AggregateFunction
+from hubbub.query.aggregates.sum import SUM
+from hubbub.query.aggregates.variance import STDDEV_POP, STDDEV_SAMP, VAR_POP, VAR_SAMP
+from hubbub.query.check.column_facts import facts_of_declaration
 from hubbub.query.expression import Column, Expression, columns_of, literal
-from hubbub.query.facts import declared
 from hubbub.query.functions import call
 from hubbub.query.ops import Filter, JoinKind, JoinPublic, Scan, ScanColumn
-from hubbub.query.question import Aggregation, Order
-from hubbub.query.text import picture
+from hubbub.query.question import Order
+from hubbub.query.read.text.sql_text import picture
 from tests.query.asking import STAYS, TABLES, WARDS, Catalogue, read, table
 
 S = {one.name: Column(f"stays.{one.name}", one.kind) for one in STAYS}
@@ -40,7 +45,7 @@ def test_the_smallest_question() -> None:
     found = read("select count(*) from stays")
     assert found.relation == scan()
     assert found.groups == ()
-    assert [(one.function, one.argument) for one in found.asked] == [(Aggregation.ROWS, None)]
+    assert [(one.function, one.argument) for one in found.asked] == [(ROWS, None)]
     assert [(one.name, one.expression) for one in found.outputs] == [("count(*)", COUNT)]
     assert (found.having, found.order, found.limit, found.offset, found.columns) == (None, (), None, 0, {})
 
@@ -133,25 +138,25 @@ def test_conditions(sql: str, meant: Expression) -> None:
 @pytest.mark.parametrize(
     ("sql", "function", "argument"),
     [
-        ("count(*)", Aggregation.ROWS, None),
-        ("count()", Aggregation.ROWS, None),
-        ("count(1)", Aggregation.ROWS, None),
-        ("count(age)", Aggregation.ROWS, None),
-        ("count(cost)", Aggregation.VALUES, S["cost"]),
-        ("count(null)", Aggregation.VALUES, literal(None)),
-        ("count(distinct patient_id)", Aggregation.UNITS, None),
-        ("count(distinct STAYS.Patient_ID)", Aggregation.UNITS, None),
-        ("sum(cost)", Aggregation.SUM, S["cost"]),
-        ("avg(age + 1)", Aggregation.AVG, call("add", S["age"], literal(1))),
-        ("var_pop(cost)", Aggregation.VAR_POP, S["cost"]),
-        ("var_samp(cost)", Aggregation.VAR_SAMP, S["cost"]),
-        ("variance(cost)", Aggregation.VAR_SAMP, S["cost"]),
-        ("stddev_pop(cost)", Aggregation.STDDEV_POP, S["cost"]),
-        ("stddev_samp(cost)", Aggregation.STDDEV_SAMP, S["cost"]),
-        ("stddev(cost)", Aggregation.STDDEV_SAMP, S["cost"]),
+        ("count(*)", ROWS, None),
+        ("count()", ROWS, None),
+        ("count(1)", ROWS, None),
+        ("count(age)", ROWS, None),
+        ("count(cost)", VALUES, S["cost"]),
+        ("count(null)", VALUES, literal(None)),
+        ("count(distinct patient_id)", UNITS, None),
+        ("count(distinct STAYS.Patient_ID)", UNITS, None),
+        ("sum(cost)", SUM, S["cost"]),
+        ("avg(age + 1)", AVG, call("add", S["age"], literal(1))),
+        ("var_pop(cost)", VAR_POP, S["cost"]),
+        ("var_samp(cost)", VAR_SAMP, S["cost"]),
+        ("variance(cost)", VAR_SAMP, S["cost"]),
+        ("stddev_pop(cost)", STDDEV_POP, S["cost"]),
+        ("stddev_samp(cost)", STDDEV_SAMP, S["cost"]),
+        ("stddev(cost)", STDDEV_SAMP, S["cost"]),
     ],
 )
-def test_aggregates(sql: str, function: Aggregation, argument: Expression | None) -> None:
+def test_aggregates(sql: str, function: AggregateFunction, argument: Expression | None) -> None:
     (asked,) = read(f"select {sql} from stays").asked
     assert (asked.function, asked.argument) == (function, argument)
 
@@ -297,8 +302,8 @@ def test_using_compares_types_too() -> None:
 def test_columns_of_a_left_join_may_be_missing() -> None:
     (inner,) = read("select count(w.floor) from stays s join wards w on s.ward = w.id").asked
     (left,) = read("select count(w.floor) from stays s left join wards w on s.ward = w.id").asked
-    assert inner.function is Aggregation.ROWS
-    assert (left.function, left.argument) == (Aggregation.VALUES, Column("w.floor", of(Type.INTEGER)))
+    assert inner.function is ROWS
+    assert (left.function, left.argument) == (VALUES, Column("w.floor", of(Type.INTEGER)))
     (group,) = read("select w.floor > 1, count(*) from stays s left join wards w on s.ward = w.id group by 1").groups
     assert group.expression.kind.nullable
 
@@ -331,7 +336,10 @@ def test_names_with_dots_cannot_be_mixed_up() -> None:
     catalogue = Catalogue(replace(Catalogue().policy, tables=tables))
     joined = 'one a join two "a.b" on a.patient_id = "a.b".patient_id'
     found = read(f'select a."b.c", "a.b".c, count(*) from {joined} group by 1, 2', catalogue)
-    assert found.columns == {'a."b.c"': declared(first, unit=False), '"a.b".c': declared(second, unit=False)}
+    assert found.columns == {
+        'a."b.c"': facts_of_declaration(first, unit=False),
+        '"a.b".c': facts_of_declaration(second, unit=False),
+    }
     assert [group.values for group in found.groups] == [("a", "b", "c"), ("x",)]
 
 

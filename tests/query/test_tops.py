@@ -16,22 +16,29 @@ import pytest
 
 import hubbub as hb
 from hubbub.audit import lower_bound
+from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.cli.query import as_dict
 from hubbub.errors import MisfitError, NotAllowed, ParameterError, PolicyError, QueryError, TooHeavy
 from hubbub.mechanisms import Gaussian, Geometric, PerGroup, TopK
-from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.policy.kinds import Type, of
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.query import plan as planning
-from hubbub.query import stored
-from hubbub.query.choices import Choice, Choosing, Wanted
-from hubbub.query.combine import combined
-from hubbub.query.explain import _column
-from hubbub.query.plan import Plan, plan
+from hubbub.query.aggregates.histogram import BinCounts
+from hubbub.query.aggregates.top_values import TopChoice
+from hubbub.query.answer import stored
+from hubbub.query.answer.combine import combine
+from hubbub.query.answer.explain import explain_columns
+from hubbub.query.expression import Column
+from hubbub.query.ops import ExactCounts, Histogram
+from hubbub.query.plan.choice import Choice, HistogramStatistic
+from hubbub.query.plan.plan import Plan, plan
+from hubbub.query.plan.statistic import Reach
 from tests.query import interpreter
 from tests.query.asking import policy, read
+from tests.query.further import exact_slots
 from tests.query.inside import WARDS, Handed, World, ask, faults, fixed_key, row
 from tests.query.test_replay import tallied
 
@@ -49,28 +56,32 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
+def steps(top: int, rows: int) -> Histogram:
+    ends = Fraction(0), Fraction(top)
+    argument = Column("x", of(Type.INTEGER))
+    return Histogram(argument=argument, clamp=ends, origin=Fraction(0), grid=Fraction(1), most_rows=rows)
+
+
 def people() -> list[dict[str, Any]]:
     return [row(n, ward="abc"[n % 3 if n % 5 else 0], cost=n / 3, nights=n % 12, urgent=n % 4 == 0) for n in range(40)]
 
 
 def counted(db: hb.Database, planned: Plan) -> Any:
     with fixed_key():
-        return db._engine.prepare(planned.aggregate, tables=db.policy.tables)()
+        return exact_of(db, planned.aggregate)
 
 
 def exactly(db: hb.Database, text: str) -> list[list[Any]]:
     """The cells of the answer without noise; a top-k takes the best."""
     planned = db.plan(text, epsilon=1)
     found = counted(db, planned)
-    noisy = list(zip(*found.tallies, strict=True)) if planned.aggregate.tallies else []
-    for choice in planned.choices:
-        value = choice.value(found.histograms[choice.histogram])
-        if choice.wanted is Wanted.COUNTS:
-            noisy.append(tuple(value.tolist()))
-        else:
-            best = [np.argsort(-one, kind="stable")[: choice.best].tolist() for one in value]
-            noisy.append(tuple(step for one in best for step in one))
-    return [[one.value for one in cell] for cell in combined(planned, noisy)]
+    noisy = exact_slots(planned, found)
+    for at, slot in enumerate(planned.slots):
+        if slot is not None and isinstance(slot.take, Choice):
+            value, choice = slot.take(found), slot.take
+            best = [np.argsort(-one, kind="stable")[: choice.numbers].tolist() for one in value]
+            noisy[at] = [step for one in best for step in one]
+    return [[one.value for one in cell] for cell in combine(planned, noisy)]
 
 
 # What is counted
@@ -140,14 +151,13 @@ def test_what_is_shared_is_counted_once(world: World) -> None:
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_all_bins_move_by_a_units_rows(neighbors: Neighbors) -> None:
     groups = 4 if neighbors is Neighbors.REPLACE_ONE else 2
-    found = Choosing(
-        choice=Choice(histogram=0, wanted=Wanted.COUNTS, top=9, rows=3), groups=groups, neighbors=neighbors
-    ).sensitivity
+    reach = Reach(groups=2, neighbors=neighbors)
+    found = BinCounts(histogram=steps(9, 3), column=0, reach=reach).sensitivity
     assert found.in_norm(Norm.L1) == groups * 3
     assert found.in_norm(Norm.L2) == groups * 9
     assert (found.l0, found.linf) == (groups * 3, Fraction(3))
-    narrow = Choosing(choice=Choice(histogram=0, wanted=Wanted.COUNTS, top=1, rows=3), groups=2, neighbors=neighbors)
-    assert narrow.sensitivity.l0 == 4
+    narrow = BinCounts(histogram=steps(1, 3), column=0, reach=reach)
+    assert narrow.sensitivity.l0 == 2 * groups
 
 
 def test_a_histogram_has_one_vector_of_noise() -> None:
@@ -170,21 +180,23 @@ def test_the_peels_of_a_top_k_share_its_price() -> None:
     assert pure.groups == 3
     assert pure.mechanism == TopK(epsilon=Fraction(1, 3), sensitivity=Fraction(5), monotone=True, k=3)
     assert pure.event.epsilon == 1
-    choosing = Choosing(
-        choice=Choice(histogram=0, wanted=Wanted.TOP, top=2, rows=5, best=3), groups=3, neighbors=pure.needs.neighbors
-    )
-    spent = choosing.zcdp(Fraction(1, 10)).event.rho
+    reach = Reach(groups=3, neighbors=pure.needs.neighbors)
+    choosing = TopChoice(histogram=steps(2, 5), column=0, reach=reach, best=3)
+    spent = choosing.calibrate_zcdp(Fraction(1, 10)).event.rho
     assert spent is not None
     assert Fraction(9, 100) < spent <= Fraction(1, 10)
 
 
 def test_choices_know_their_size() -> None:
-    top = Choice(histogram=0, wanted=Wanted.TOP, top=3, rows=2, best=2)
-    assert top.many == 2
-    assert [one.tolist() for one in top.value([Bins.of([(1, 4)]), Bins.of([])])] == [[0, 4, 0, 0], [0, 0, 0, 0]]
-    counts = replace(top, wanted=Wanted.COUNTS, best=1)
-    assert counts.many == 4
-    assert counts.value([Bins.of([(1, 4)]), Bins.of([(3, 2)])]).tolist() == [0, 4, 0, 0, 0, 0, 0, 2]
+    reach = Reach(groups=1, neighbors=Neighbors.ADD_REMOVE)
+    top = TopChoice(histogram=steps(3, 2), column=0, reach=reach, best=2)
+    assert top.numbers == 2
+    held = ExactCounts(cells=(), tallies=[], histograms=((StepCounts.of([(1, 4)]), StepCounts.of([])),))
+    assert [one.tolist() for one in top(held)] == [[0, 4, 0, 0], [0, 0, 0, 0]]
+    counts = BinCounts(histogram=steps(3, 2), column=0, reach=reach)
+    assert counts.numbers == 4
+    held = ExactCounts(cells=(), tallies=[], histograms=((StepCounts.of([(1, 4)]), StepCounts.of([(3, 2)])),))
+    assert counts(held).tolist() == [0, 4, 0, 0, 0, 0, 0, 2]
 
 
 # What is shown
@@ -260,7 +272,7 @@ def test_as_frames(world: World) -> None:
 
 def test_explanations() -> None:
     asked = plan(read("select approx_top_k(ward, 2), histogram(age, [20, 40]) from stays"), policy(), epsilon=2)
-    top, bins = (_column(asked, place) for place in range(2))
+    top, bins = explain_columns(asked)
     assert top["sentence"].startswith(
         f"2 of 3 values, each with at most {top['rank_margin']:,} rows less than any that is left"
     )
@@ -271,7 +283,7 @@ def test_explanations() -> None:
 def test_a_stored_answer_is_about_its_values() -> None:
     """Values from a public table may change; what was drawn is a place among them."""
     planned = plan(read("select approx_top_k(ward, 2) from stays"), policy(), epsilon=1)
-    kept = stored.written(planned, stored.Drawn([[2, 0]]))
+    kept = stored.write_answer(planned, stored.DrawnAnswer([[2, 0]]))
     assert stored.read(kept, planned)[1][0].noisy == [[2, 0]]
     (asked,) = planned.question.asked
     other = replace(planned, question=replace(planned.question, asked=(replace(asked, values=("b", "a", "c")),)))
@@ -394,17 +406,13 @@ def test_replay_finds_nothing(tmp_path: Path, delta: Fraction) -> None:
     assert examined(tmp_path, Budget(epsilon=Fraction(10**6), delta=delta)) == []
 
 
-_honest = planning._choosing
-
-
-def _one_row(*given: Any) -> Choosing:
+def _one_row() -> Any:
     """The sensitivity of one row, where a unit has three."""
-    whole = _honest(*given)
-    return replace(whole, choice=replace(whole.choice, rows=1))
+    return mock.patch.object(HistogramStatistic, "rows", property(lambda self: 1))
 
 
 def test_replay_catches_a_histogram_for_one_row(tmp_path: Path) -> None:
-    with mock.patch.object(planning, "_choosing", _one_row):
+    with _one_row():
         found = examined(tmp_path)
     assert any("3 steps in L1, and 1 was proven" in one and LISTED in one for one in found), found
 
@@ -413,10 +421,12 @@ def test_the_gate_catches_too_little_noise(world: World) -> None:
     db = world.load(people(), limits=LIMITS)
     for text in (LISTED, TOPS):
         honest = db.plan(text, epsilon=1)
-        with mock.patch.object(planning, "_choosing", _one_row):
+        with _one_row():
             cheap = db.plan(text, epsilon=1)
+        pairs = zip(honest.measurements, cheap.mechanisms, strict=True)
+        made = tuple(replace(one, mechanism=mechanism) for one, mechanism in pairs)
         with pytest.raises(MisfitError):
-            Handed(db, replace(honest, mechanisms=cheap.mechanisms)).draw(counted(db, honest))
+            Handed(db, replace(honest, measurements=made)).draw(counted(db, honest))
 
 
 def audited(world: World, text: str, *, draws: int) -> Any:
@@ -439,7 +449,7 @@ def test_audits_find_nothing(world: World, text: str) -> None:
 
 def test_an_audit_catches_a_histogram_for_one_row(world: World) -> None:
     """It loses 3 instead of 1."""
-    with mock.patch.object(planning, "_choosing", _one_row):
+    with _one_row():
         found = audited(world, LISTED, draws=4000)
     assert found.accuses(1.0), found
 

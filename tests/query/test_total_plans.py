@@ -15,11 +15,12 @@ from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
-from hubbub.query import plan as planning
-from hubbub.query.diagnose import Cut
-from hubbub.query.ops import Aggregate, Measure, Tally, Together
-from hubbub.query.plan import Plan, plan
+from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.query.answer.diagnose import Cut
+from hubbub.query.ops import Measure, Tally, Together
+from hubbub.query.plan.choice import HistogramStatistic
+from hubbub.query.plan.plan import Plan, plan
+from hubbub.query.plan.statistic import Reach, bound_tally
 from tests.query.asking import TABLES, Catalogue, policy, read
 from tests.query.inside import World, row
 from tests.query.test_diagnose import counted, cuts
@@ -43,7 +44,17 @@ def planned(shown: str, given: Policy, *, rest: str = BY_POINTS, epsilon: Fracti
 
 
 def norms(found: Plan, place: int = 0) -> tuple[Any, ...]:
-    proven = found.sensitivity(place)
+    return shown_norms(found.measurements[place].sensitivity)
+
+
+def norms_of(found: Plan, tally: Tally) -> tuple[Any, ...]:
+    """Those of a tally by itself, however it is measured."""
+    together, most = found.aggregate.together, found.aggregate.most_groups
+    reach = Reach(groups=most, neighbors=found.policy.budget.neighbors, together=together)
+    return shown_norms(bound_tally(tally, reach))
+
+
+def shown_norms(proven: Sensitivity) -> tuple[Any, ...]:
     return proven.l0, proven.in_norm(Norm.L1), proven.in_norm(Norm.L2), proven.linf
 
 
@@ -120,7 +131,7 @@ def test_elsewhere_nothing_changes(shown: str, given: Policy, rest: str) -> None
 def test_what_the_question_bounds_itself_is_beside_it() -> None:
     found = planned("count(*), count(*, contribution_bounds_per_group => (0, 10)), median(age)", limited())
     assert [norms(found, place) for place in range(2)] == [(5, 12, 104, 10), (5, 50, 500, 10)]
-    assert found.choices[0].rows == 10
+    assert all(one.take.rows == 10 for one in found.measurements if isinstance(one.take, HistogramStatistic))
 
 
 def test_fewer_rows_in_all_groups_are_fewer_in_one() -> None:
@@ -157,14 +168,8 @@ def test_replacing_moves_no_further_than_is_proven() -> None:
     ):
         allowances = [one for one in itertools.product(range(rows + 1), repeat=3) if sum(one) <= total]
         tally = Tally(measure=Measure.TOTAL, argument=None, bounds=(low * rows, high * rows), a_row=(low, high))
-        op = Aggregate(
-            input=read("SELECT count(*) FROM stays").relation,
-            groups=(),
-            tallies=(tally,),
-            most_groups=3,
-            together=Together(rows=rows, total=total),
-        )
-        proven = planning._sensitivity(op, tally, given)
+        together = Together(rows=rows, total=total)
+        proven = bound_tally(tally, Reach(groups=3, neighbors=given.budget.neighbors, together=together))
         moved = [
             [max(high * a - low * b, high * b - low * a) for a, b in zip(one, other, strict=True)]
             for one in allowances
@@ -183,8 +188,9 @@ def test_it_is_never_more_noise() -> None:
         total, budget = rng.randint(1, rows * groups + 2), rng.choice((REPLACED, Budget(epsilon=F(4))))
         shown = rng.choice(("count(*)", "sum(least(greatest(age - 20, -5), 10))", "sum(age)", "avg(age)"))
         new, old = (planned(shown, limited(one, groups=groups, rows=rows, budget=budget)) for one in (total, None))
-        for place in range(len(old.aggregate.tallies)):
-            pairs = zip(norms(new, place), norms(old, place), strict=True)
+        assert len(new.aggregate.tallies) == len(old.aggregate.tallies)
+        for less, more in zip(new.aggregate.tallies, old.aggregate.tallies, strict=True):
+            pairs = zip(norms_of(new, less), norms_of(old, more), strict=True)
             assert all(left <= right for left, right in pairs), (shown, rows, groups, total)
 
 
@@ -234,7 +240,10 @@ def test_it_is_declared_where_the_data_is_opened(tmp_path: Path) -> None:
         "budget": hb.Budget(epsilon=F(1000)),
     }
     with hb.open(
-        tmp_path / "s.csv", max_groups=2, max_rows=3, max_total_rows=3, ledger=tmp_path / "ledger", **given
+        tmp_path / "s.csv",
+        limits=hb.Limits(max_groups=2, max_rows=3, max_total_rows=3),
+        ledger=tmp_path / "ledger",
+        **given,
     ) as db:
         assert db.policy.limits.max_total_rows == 3
         found = db.sql("SELECT ward, count(*) AS n FROM s GROUP BY ward", epsilon=500)

@@ -14,16 +14,21 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines import aggregate as aggregating
-from hubbub.engines import keyed, limit
-from hubbub.engines import together as sharing
-from hubbub.engines.steps import proportioned
-from hubbub.engines.words import Sql, alias, cast, function, name, over, select, within
+from hubbub.audit.subjects.in_process.inside import exact_of
+from hubbub.engines.lower import aggregate as aggregating
+from hubbub.engines.lower import private_keys as keyed
+from hubbub.engines.lower import row_limit as limit
+from hubbub.engines.lower import total_limit as sharing
+from hubbub.engines.lower.grid_steps import cut_in_proportion
+from hubbub.engines.nodes.queries import Query
+from hubbub.engines.nodes.scalars import Apply, Scalar
+from hubbub.engines.nodes.words import STAR, alias, but, cast, function, name, over, relation, select, within
 from hubbub.errors import CapacityError
 from hubbub.policy.tables import Limits
 from hubbub.privacy.budget import Budget
-from hubbub.query import plan as planning
 from hubbub.query.ops import Aggregate, Measure, Tally, Together
+from hubbub.query.plan import statistic
+from tests.engines.raw import printed, raw
 from tests.query import generate, interpreter, test_replay
 from tests.query.generate import TIMES, Case, seeds
 from tests.query.inside import Seen, World, exact, fixed_key, row
@@ -147,7 +152,7 @@ def test_counts_and_totals_by_hand(tmp_path: Path) -> None:
     shown = "count(*), count(nights), sum(nights), avg(nights), count(DISTINCT person)"
     text = f"SELECT ward, {shown} FROM stays GROUP BY ward"
     found = db.plan(text, epsilon=1)
-    places = [part.places for part in found.parts]
+    places = [[found.aggregate.tallies.index(tally) for tally in part.tallies] for part in found.parts]
     numbers = sorted(exact(db, text), key=lambda one: (-one[places[4][0]], -one[places[0][0]]))[:3]
     assert [one[places[0][0]] for one in numbers] == [3, 2, 0], "rows"
     assert [one[places[1][0]] for one in numbers] == [3, 2, 0], "of three values in each"
@@ -169,7 +174,7 @@ def test_the_statement_is_another_only_where_rows_are_counted_together(tmp_path:
         for total in (4, None):
             db = world.load([], limits=Limits(max_groups=2, max_rows=3, max_total_rows=total))
             op, tables = db.plan(text, epsilon=1).aggregate, db.policy.tables
-            statements.append(aggregating.aggregate(op, tables, {one: name(one) for one in tables}))
+            statements.append(printed(aggregating.aggregate(op, tables, {one: relation(one) for one in tables})))
         assert (statements[0] != statements[1]) is differs, text
         assert (limit.SO_FAR in statements[0].sql) is differs
     world.close()
@@ -211,42 +216,42 @@ def test_neighbours_move_no_further_than_is_proven(worlds: dict[str, tuple[World
     assert not any("EngineError" in outcome for outcome in outcomes), outcomes
 
 
-def _all_that_may(limits: Together, chosen: Sql) -> Sql:
+def _all_that_may(limits: Together, chosen: Query) -> Query:
     """Each group has its own rows, as if there were no others."""
-    return select(within(chosen), Sql("*"), alias(cast(sharing.counting(limits), "BIGINT"), "allowed"))
+    return select(within(chosen), STAR, alias(cast(sharing.count_rows(limits), "int64"), "allowed"))
 
 
-def _by_everyone(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None, places: bool = False) -> Sql:
+def _by_everyone(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, places: bool = False) -> Query:
     """What others have is taken off the total too."""
     honest = _ranked(rows, rank, order, places=places)
     summed = [] if adding is None else [alias(over(function("sum", adding), partition=[], order=order), limit.SO_FAR)]
-    return select(within(honest, "honest"), Sql("*"), *summed)
+    return select(within(honest, "honest"), STAR, *summed)
 
 
-def _as_they_come(rows: Sql, rank: Sql, order: Any, *, adding: Sql | None = None, places: bool = False) -> Sql:
+def _as_they_come(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, places: bool = False) -> Query:
     """In the order in which groups come out of the engine."""
     if adding is None:
         return _ranked(rows, rank, order, places=places)
-    placed = Sql(f"SELECT *, row_number() OVER () AS came FROM ({rows}) AS y")
+    placed = raw("SELECT *, row_number() OVER () AS came FROM (", rows, ") AS y")
     summed = over(function("sum", adding), partition=[name("unit")], order=[name("came")])
     honest = _ranked(placed, rank, order, places=places)
-    return select(within(honest, "honest"), Sql("* EXCLUDE (came)"), alias(summed, limit.SO_FAR))
+    return select(within(honest, "honest"), but("came"), alias(summed, limit.SO_FAR))
 
 
 def _half(each: Any, together: Together, *more: Any) -> Any:
-    return _over_groups(each, replace(together, total=max(1, together.total // 2)), *more)
+    return _bound_over_groups(each, replace(together, total=max(1, together.total // 2)), *more)
 
 
-_ranked, _over_groups = limit.ranked, planning._over_groups
+_ranked, _bound_over_groups = limit.rank_rows, statistic._bound_over_groups
 PLANTED: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "the_running_total_forgotten": lambda: mock.patch.object(sharing, "allowed", _all_that_may),
+    "the_running_total_forgotten": lambda: mock.patch.object(sharing, "allow", _all_that_may),
     "the_count_not_cut": lambda: mock.patch.object(sharing, "fewer", lambda tally, many: many),
     "the_sum_not_cut": lambda: mock.patch.object(
-        sharing, "less", lambda tally, total, many: proportioned(total, many, tally.most_rows)
+        sharing, "less", lambda tally, total, many: cut_in_proportion(total, many, tally.most_rows)
     ),
-    "the_total_of_all_units": lambda: mock.patch.object(aggregating, "ranked", _by_everyone),
-    "the_order_of_the_data": lambda: mock.patch.object(aggregating, "ranked", _as_they_come),
-    "noise_for_half_the_total": lambda: mock.patch.object(planning, "_over_groups", _half),
+    "the_total_of_all_units": lambda: mock.patch.object(aggregating, "rank_rows", _by_everyone),
+    "the_order_of_the_data": lambda: mock.patch.object(aggregating, "rank_rows", _as_they_come),
+    "noise_for_half_the_total": lambda: mock.patch.object(statistic, "_bound_over_groups", _half),
 }
 
 
@@ -277,12 +282,10 @@ def test_private_keys_are_counted_together_too(tmp_path: Path) -> None:
         found = db.plan(text, epsilon=2, delta=Fraction(1, 10**7))
         assert found.selection is not None
         with fixed_key():
-            sides.append((found, db._engine.prepare(found.aggregate, tables=db.policy.tables)()))
+            sides.append((found, exact_of(db, found.aggregate)))
     whole, rest = (dict(zip(one.cells, one.tallies, strict=True)) for _, one in sides)
     found = sides[0][0]
-    counts, units = found.parts[0].count, found.parts[1].count
-    assert counts is not None
-    assert units is not None
+    counts, units = (found.aggregate.tallies.index(part.tallies[0]) for part in found.parts)
     assert sum(one[counts] for one in whole.values()) == 30 * 4
     assert [one[units] for one in whole.values()] == [30, 30, 30]
     assert sorted(whole[cell][counts] - rest[cell][counts] for cell in whole) == [0, 1, 3]

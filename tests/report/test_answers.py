@@ -8,15 +8,15 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import HubbubError, MissingExtra, ParameterError
-from hubbub.query.answer import Answer, answer
-from hubbub.query.plan import plan
+from hubbub.query.answer.answer import Answer, answer
+from hubbub.query.plan.plan import plan
 from tests.query.asking import POLICY, read
+from tests.query.further import exact_tallies
 
 
 def answered(sql: str, noisy: Sequence[Sequence[int]]) -> Answer:
     planned = plan(read(sql), POLICY, epsilon=1)
-    rows = list(zip(*noisy, strict=True))
-    return answer(planned, [planned.exact(rows, place) for place in range(len(noisy))], entry=3)
+    return answer(planned, exact_tallies(planned, list(zip(*noisy, strict=True))), entry=3)
 
 
 WARDS = "SELECT ward, count(DISTINCT patient_id) AS n, count(DISTINCT patient_id) / 2 AS half FROM stays GROUP BY ward"

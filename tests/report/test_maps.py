@@ -13,11 +13,11 @@ import hubbub
 from hubbub import publish
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.publish import spatial
-from hubbub.publish.mapped import Mapped
+from hubbub.publish.release.map_files import Mapped
 from hubbub.report import maps
 from hubbub.report.map_data import CellMap, FlowMap
 from hubbub.report.map_picture import largest
-from hubbub.report.map_scale import Scale, scale_for
+from hubbub.report.map_scale import ColourScale, scale_for
 from hubbub.report.maps import read
 
 EVIL = "</script><script>alert(1)</script>"
@@ -271,7 +271,7 @@ def test_outlines_that_are_none(text: str, tmp_path: Path) -> None:
 
 
 def test_scales_follow_how_skewed_counts_are() -> None:
-    assert scale_for(np.array([-5.0, 0])) == Scale(name="even", top=1.0, middle=1.0)
+    assert scale_for(np.array([-5.0, 0])) == ColourScale(name="even", top=1.0, middle=1.0)
     assert scale_for(np.arange(100.0)).name == "even"
     assert scale_for(np.append(np.ones(99), 20.0)).name == "root"
     assert scale_for(np.append(np.ones(9999), 1e6)).name == "log"
@@ -279,7 +279,7 @@ def test_scales_follow_how_skewed_counts_are() -> None:
     assert even.name == "even"
     assert scale_for(np.array([1.0, 8.0]), np.array([99.0, 1.0])).name == "root"
     for name in ("even", "root", "log"):
-        shares = Scale(name=name, top=100.0, middle=2.0).shares(np.array([-3.0, 0, 25, 100, 500]))
+        shares = ColourScale(name=name, top=100.0, middle=2.0).shares(np.array([-3.0, 0, 25, 100, 500]))
         assert shares[[0, 1, 3, 4]].tolist() == pytest.approx([0, 0, 1, 1])
         assert shares[2] == pytest.approx({"even": 0.25, "root": 0.5, "log": np.log(13.5) / np.log(51)}[name])
 

@@ -18,16 +18,16 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Settings, examine
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
+from hubbub.audit.subjects.strategies import OfStrategy, gaussian_delta, worst_units
+from hubbub.audit.subjects.strategy_cases import strategies
 from hubbub.mechanisms import Gaussian
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.flat import Flat
-from hubbub.publish.hierarchy import Hierarchy
-from hubbub.publish.layer import Cells, Shape
-from hubbub.publish.strategy import Measurement, Prepared, Strategy
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.hierarchy import Hierarchy
+from hubbub.publish.strategies.layer import CellLayer, Shape
+from hubbub.publish.strategies.strategy import NoisyLayer, OfCells, Prepared, Strategy
 from hubbub.publish.terms import Noise, Terms
-from hubbub.testing.published import OfStrategy, gaussian_delta, worst_units
-from hubbub.testing.strategies import strategies
 from tests.planted.gallery import GALLERY
 
 SUBJECTS = {one.title: one for one in strategies()}
@@ -70,7 +70,7 @@ def test_pairs_go_to_the_bounds(neighbors: Neighbors) -> None:
     moved = [pair.y.cells - pair.x.cells for pair in first(subject)]
     times = 1 if neighbors is Neighbors.ADD_REMOVE else 2
     assert max(np.abs(step).sum() for step in moved) == times * one.total
-    assert max(np.square(step).sum() for step in moved) == times * one.packed(1)
+    assert max(np.square(step).sum() for step in moved) == times * one.pack(1)
     assert {int(unit.sum()) for unit in worst_units(one, (8,)).values()} == {one.total, one.each}
 
 
@@ -108,19 +108,19 @@ def test_layers_are_exact_beyond_64_bits(title: str) -> None:
 class Handed:
     """A strategy with one measurement, whatever it is."""
 
-    measurement: Measurement
+    measurement: NoisyLayer
     name: str = "handed"
 
     def prepare(self, shape: Shape, terms: Terms) -> "Handed":
         return self
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> tuple[NoisyLayer, ...]:
         return (self.measurement,)
 
 
 def handed(law: Gaussian) -> OfStrategy:
-    strategy: Strategy = Handed(Measurement(layer=Cells(shape=(8,)), mechanism=law))  # type: ignore[assignment]
+    strategy: Strategy = Handed(NoisyLayer(layer=CellLayer(shape=(8,)), mechanism=law))  # type: ignore[assignment]
     return OfStrategy(title="handed", make=lambda: strategy, shape=(8,), contribution=SEVERAL, delta=Fraction(1, 20))
 
 
@@ -189,7 +189,7 @@ def test_what_is_looked_at_is_the_likelihood_ratio(title: str) -> None:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cut(OfCells):
     """A strategy at a higher price than is claimed."""
 
     of: Strategy
@@ -229,8 +229,8 @@ class Blind:
     def answers(self, value: Any, *, times: int) -> Outputs:
         return self.of.answers(value, times=times)
 
-    def shown(self, pair: Pair) -> str:
-        return self.of.shown(pair)
+    def show_pair(self, pair: Pair) -> str:
+        return self.of.show_pair(pair)
 
 
 @pytest.mark.parametrize(

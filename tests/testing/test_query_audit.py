@@ -8,13 +8,13 @@ import pytest
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Settings, examine
+from hubbub.audit.subjects.bought_facts import OfLook, lacks, looks_of
+from hubbub.audit.subjects.queries import OfQuery, audit_of, literals
 from hubbub.errors import MissingKeys, NotAllowed
-from hubbub.policy.tables import Limits, Policy, Source, Table
+from hubbub.policy.tables import Limits, Policy, Table, TableSource
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.testing.facts import OfLook, lacks, looks_of
-from hubbub.testing.queries import OfQuery, audit_of, literals
-from hubbub.testing.tables import Schema
+from hubbub.testing.made_up import Schema
 from tests.query import planted, planted_own, posts, test_paths, test_relations_sql
 from tests.query.inside import TABLES
 
@@ -24,7 +24,7 @@ REPLACED = Budget(epsilon=Fraction(4), neighbors=Neighbors.REPLACE_ONE)
 POSTS = {
     "posts": Table(
         name="posts",
-        source=Source(format="duckdb", paths=("/nowhere.duckdb",), table="posts"),
+        source=TableSource(format="duckdb", paths=("/nowhere.duckdb",), table="posts"),
         columns=posts.POSTS,
         unit="person",
     )
@@ -45,6 +45,10 @@ WORDS = "SELECT word, count(*) FROM posts GROUP BY word"
 BEDS = "SELECT floor, sum(beds) FROM stays JOIN places ON ward = id WHERE floor IN (1, 2, 3) GROUP BY floor"
 EACH = "SELECT count(*) FROM (SELECT person, ward FROM stays GROUP BY person, ward) AS s"
 
+GEOMETRIC = "SELECT ward, geometric_mean(greatest(cost, 1)) FROM stays GROUP BY ward"
+WEIGHTED = "SELECT ward, weighted_avg(cost, nights) FROM stays GROUP BY ward"
+ANY = "SELECT ward, bool_or(nights > 4) FROM stays GROUP BY ward"
+
 FIRST = (
     "SELECT ward, count(*) FROM (SELECT ward, row_number() OVER (PARTITION BY person ORDER BY urgent) AS n FROM stays) "
     "AS s WHERE n <= 2 GROUP BY ward"
@@ -61,6 +65,10 @@ QUICK = Settings(pairs=16, pilots=3, pilot=400, steps=2, samples=4000)
         (policy(), SUMS, None),
         (policy(), "SELECT avg(nights) FROM stays", None),
         (policy(), MEDIANS, None),
+        (policy(), GEOMETRIC, None),
+        (policy(), WEIGHTED, None),
+        (policy(), ANY, None),
+        (policy(REPLACED), "SELECT bool_and(nights > 1), weighted_avg(cost, nights) FROM stays", None),
         (policy(), "SELECT ward, count(*) FROM stays GROUP BY ROLLUP (ward)", None),
         (policy(), BEDS, None),
         (policy(), EACH, None),
@@ -84,6 +92,9 @@ FAULTS: list[tuple[str, Any, Policy, str]] = [
     ("groups in the order of the data", planted.groups_by_data_order, policy(), COUNTS),
     ("charged by half", planted.charged_by_half, policy(), COUNTS),
     ("one draw for all groups", planted.one_draw_for_all_groups, policy(), COUNTS),
+    ("geometric means in all groups", planted.no_bounding_of_groups, policy(), GEOMETRIC),
+    ("weights of one row", planted.sensitivity_of_one_row, policy(), WEIGHTED),
+    ("counterexamples in one group", planted.sensitivity_of_one_group, policy(), ANY),
     ("windows with ties", planted_own.OWN["windows_tied"][0], policy(), FIRST),
 ]
 
@@ -135,7 +146,7 @@ def test_what_a_question_buys_is_audited_in_its_place() -> None:
     for one in found:
         report = examine(one, settings=QUICK)
         assert not report.accused, str(report)
-        assert "stays" in one.shown(next(one.pairs(Chance(1))))
+        assert "stays" in one.show_pair(next(one.pairs(Chance(1))))
     with pytest.raises(NotAllowed, match="lacks nothing"):
         OfLook(policy(), "SELECT count(*) FROM stays", epsilon=1)
     assert not lacks(policy(), "SELECT count(*) FROM stays")

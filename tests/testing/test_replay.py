@@ -21,10 +21,10 @@ from hubbub.mechanisms import (
     Quantiles,
     TruncatedThreshold,
 )
-from hubbub.mechanisms.bins import Bins
-from hubbub.mechanisms.threshold import KeySelection
+from hubbub.mechanisms.keys.threshold import KeySelection
+from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.testing import Trace, differences, replayed, trace
-from hubbub.testing.replay import Measurement, distance
+from hubbub.testing.replay import ReplayedMeasurement, distance
 
 ACCOUNTS = {"town": hb.Budget(epsilon=Fraction(10), delta=Fraction(1, 100))}
 ONE = hb.Sensitivity(l0=1, linf=Fraction(1))
@@ -202,9 +202,9 @@ def test_one_mechanism_for_every_group_is_held_to_its_groups_and_rows() -> None:
     mechanism = PerGroup(mechanism=own, groups=2)
     facts = hb.Facts(account="people", sensitivity=hb.Sensitivity(l0=2, rows=2), grid=None)
 
-    def measured(*groups: list[tuple[int, int]]) -> Measurement:
-        value = tuple(Bins.of(one) for one in groups)
-        return Measurement(mechanism=mechanism, facts=facts, event=mechanism.event, value=value)
+    def measured(*groups: list[tuple[int, int]]) -> ReplayedMeasurement:
+        value = tuple(StepCounts.of(one) for one in groups)
+        return ReplayedMeasurement(mechanism=mechanism, facts=facts, event=mechanism.event, value=value)
 
     base = measured([(1, 3)], [(2, 1)], [])
     assert distance(base, base) == 0

@@ -3,8 +3,8 @@
 from typing import Any
 
 from hubbub.audit.chance import Chance
-from hubbub.testing import queries
-from hubbub.testing.queries import OfQuery
+from hubbub.audit.subjects import queries
+from hubbub.audit.subjects.queries import OfQuery
 from tests.planted import questions
 
 

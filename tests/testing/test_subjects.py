@@ -12,13 +12,15 @@ import pytest
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.examine import Settings, examine
+from hubbub.audit.subjects import laws
+from hubbub.audit.subjects.filters import forget
+from hubbub.audit.subjects.gate import coins
+from hubbub.audit.subjects.gate.coins import CoinEvent
+from hubbub.audit.subjects.gate.walks import Gate
+from hubbub.audit.subjects.laws import TwoLaws
+from hubbub.audit.subjects.names import BUILDERS
+from hubbub.audit.subjects.registry import SUBJECTS, _build, subject_of
 from hubbub.errors import ParameterError
-from hubbub.testing import coins, laws
-from hubbub.testing.accounting import forget
-from hubbub.testing.coins import CoinEvent
-from hubbub.testing.gate import Gate
-from hubbub.testing.laws import TwoLaws
-from hubbub.testing.subjects import SUBJECTS, subject_of
 from tests.planted.plant import named
 from tests.planted.test_gallery import HONEST
 from tests.testing.planting import FILTERS, PLANTED, Fault
@@ -50,6 +52,7 @@ def test_names() -> None:
     assert subject_of("geometric").name == "geometric"
     assert subject_of(" Gate").name == "gate"
     assert {name: made().name for name, made in SUBJECTS.items()} == {name: name for name in SUBJECTS}
+    assert {builder: tuple(_build(builder)) for builder in BUILDERS} == BUILDERS
     with pytest.raises(ParameterError, match="filter: zcdp"):
         subject_of("filter: zcpd")
     with pytest.raises(ParameterError, match="names, such as geometric"):
@@ -96,14 +99,14 @@ def test_composed_responses_are_a_binomial() -> None:
         (math.comb(times, k) * truth**k * (1 - truth) ** (times - k), (2 * k - times) / 3) for k in range(times + 1)
     ]
     exact = sum(mass * -math.expm1(epsilon - loss) for mass, loss in ways if loss > epsilon)
-    assert laws.repeated(laws.response(each), times).laws.delta(epsilon) == pytest.approx(exact, rel=1e-12)
+    assert laws.repeat_step(laws.response(each), times).laws.delta(epsilon) == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 7.5])
 def test_putting_outcomes_together_tells_less(sigma: float) -> None:
     whole = laws.gaussian_laws(sigma, 1)
     for cells in (4, 8, 64):
-        few = whole.merged(cells)
+        few = whole.merge(cells)
         assert len(few.p) <= cells
         assert math.fsum(few.p) == pytest.approx(1)
         assert all(few.delta(epsilon) <= whole.delta(epsilon) + 1e-15 for epsilon in (0.1, 0.5, 1, 3))
@@ -113,7 +116,7 @@ def test_putting_outcomes_together_tells_less(sigma: float) -> None:
 
 def test_what_shows_an_input_is_never_put_together_with_what_does_not() -> None:
     shown = TwoLaws.of([0.25, 0.0, *[0.75 / 64] * 64], [0.0, 0.25, *[0.75 / 64] * 64])
-    assert shown.merged(16).delta(5.0) == pytest.approx(0.25)
+    assert shown.merge(16).delta(5.0) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(("here", "there"), [(0.5, 0.1), (0.9, 0.0004), (0.05, 5e-6), (0.3, 0.31)])

@@ -13,7 +13,7 @@ from tools.mutants.operators import mutants
 from tools.mutants.report import Argument, Judgement, read_arguments
 from tools.mutants.survey import Baseline
 from tools.mutants.workers import Verdict
-from tools.mutate import sample
+from tools.mutate import Suite, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -349,3 +349,13 @@ def test_lists_without_running(project: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "2 mutants"
     assert not (project / ".mutate").exists()
+
+
+def test_every_mechanism_is_under_mutation_and_no_specimen() -> None:
+    suite = Suite.read(ROOT, "hubbub", grace=1, patience=1)
+    found = {path.relative_to(suite.source).as_posix() for path in suite.find_targets()}
+    folder = suite.source / "mechanisms"
+    ours = {path.relative_to(suite.source).as_posix() for path in folder.rglob("*.py") if "specimens" not in path.parts}
+    assert "mechanisms/staged/resolution.py" in found
+    assert ours <= found
+    assert not any("specimens" in name for name in found)

@@ -1,6 +1,8 @@
 """Syntactic anonymity: measure a table, or make one satisfy a definition; and say what that does not cover."""
 
-from hubbub.anonymity.hierarchies import Digits, Hierarchy, Ranges, Tree
+from hubbub.anonymity.hierarchies import Digits, Tree
+from hubbub.anonymity.hierarchies import GeneralizationHierarchy as Hierarchy
+from hubbub.anonymity.hierarchies import RangeHierarchy as Ranges
 from hubbub.anonymity.limits import not_covered
 from hubbub.anonymity.make import Made, make
 from hubbub.anonymity.measure import Measured, measure

@@ -41,7 +41,7 @@ class Scale:
 
 def scale_of(secrets: Iterable[Any], *, order: Sequence[Any] | bool | None) -> Scale:
     """``order``: the values from first to last; True to sort them; without it, numbers have one and text has none."""
-    counts = Counter(told(secrets))
+    counts = Counter(known_values(secrets))
     ordered = order is not False and (order is not None or (bool(counts) and all(map(is_number, counts))))
     if isinstance(order, Sequence):
         missing = [value for value in counts if value not in order]
@@ -54,8 +54,8 @@ def scale_of(secrets: Iterable[Any], *, order: Sequence[Any] | bool | None) -> S
     return Scale(values=values, shares=tuple(counts[value] / total for value in values), ordered=ordered)
 
 
-def told(secrets: Iterable[Any]) -> list[Any]:
-    """Without the values that were left out: they tell nothing."""
+def known_values(secrets: Iterable[Any]) -> list[Any]:
+    """Drop the values that were left out: they carry no information."""
     return [one for one in secrets if one is not None and one != SUPPRESSED]
 
 

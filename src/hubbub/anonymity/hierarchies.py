@@ -9,7 +9,7 @@ from hubbub.anonymity.groups import SUPPRESSED, is_number
 from hubbub.errors import ParameterError
 
 
-class Hierarchy(Protocol):
+class GeneralizationHierarchy(Protocol):
     """Whoever is alike at one level is alike at all above it."""
 
     @property
@@ -20,7 +20,7 @@ class Hierarchy(Protocol):
         """The value as it is written at a level."""
 
 
-def written(value: Any) -> str:
+def write_value(value: Any) -> str:
     """A value as it is; numbers that are equal are written alike."""
     if value is None:
         return SUPPRESSED
@@ -35,7 +35,7 @@ class Suppress:
 
     def at(self, value: Any, level: int) -> str:
         """Level 1 is nothing."""
-        return SUPPRESSED if level >= 1 else written(value)
+        return SUPPRESSED if level >= 1 else write_value(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Digits:
 
     @property
     def top(self) -> int:
-        """When all signs are stars."""
+        """The level at which all signs are stars."""
         return self.length
 
     def at(self, value: Any, level: int) -> str:
         """So many stars. Values of another length are left out from level 1 on: their length would tell them apart."""
-        text = written(value)
+        text = write_value(value)
         if level == 0:
             return text
         if level >= self.length or len(text) != self.length:
@@ -60,7 +60,7 @@ class Digits:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class RangeHierarchy:
     """Wider and wider ranges of numbers: each width is a multiple of the one before it."""
 
     widths: tuple[float, ...]
@@ -79,7 +79,7 @@ class Ranges:
     def at(self, value: Any, level: int) -> str:
         """From the lower end, which is in it, to the upper end, which is not."""
         if level == 0:
-            return written(value)
+            return write_value(value)
         if level >= self.top or not is_number(value):
             return SUPPRESSED
         width = self.widths[level - 1]
@@ -116,5 +116,5 @@ class Tree:
         """So many parents up; the root stays the root, until everything is left out."""
         if level >= self.top:
             return SUPPRESSED
-        above = self._above(written(value))
+        above = self._above(write_value(value))
         return above[min(level, len(above) - 1)]

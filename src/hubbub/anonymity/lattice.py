@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from hubbub.anonymity.groups import Scale, scale_of
-from hubbub.anonymity.hierarchies import Hierarchy
+from hubbub.anonymity.hierarchies import GeneralizationHierarchy
 from hubbub.anonymity.loss import loss_of
 from hubbub.anonymity.wanted import Wanted
 from hubbub.errors import HubbubError, ParameterError
@@ -21,11 +21,11 @@ Levels = tuple[int, ...]
 _MOST = 10_000
 
 
-def levelled(
+def find_levels(
     keys: Sequence[Sequence[Any]],
     secrets: Sequence[Any],
     *,
-    hierarchies: Sequence[Hierarchy],
+    hierarchies: Sequence[GeneralizationHierarchy],
     wanted: Wanted,
     scale: Scale | None,
     suppress: float,
@@ -69,7 +69,7 @@ def _with_rows_left_out(
         held[row].append(place)
 
     def fine(places: list[int], scale: Scale | None) -> bool:
-        return wanted.met(len(places), [secrets[one] for one in places], scale)
+        return wanted.is_met(len(places), [secrets[one] for one in places], scale)
 
     stay = {row: places for row, places in held.items() if fine(places, scale)}
     kept = sum(map(len, stay.values()))

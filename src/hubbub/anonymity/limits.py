@@ -1,4 +1,4 @@
-"""What no definition of this kind covers. Every report ends with it."""
+"""The limits of every definition of this kind. Every report ends with them."""
 
 ALWAYS = (
     "Not covered: a second release about the same people. Two tables that are each anonymous can pin a person down "
@@ -22,7 +22,7 @@ _CLOSE = "Not covered: what is true of all rows; and a group may differ from all
 
 
 def not_covered(*, sensitive: bool, diverse: bool, close: bool) -> tuple[str, ...]:
-    """What a guarantee leaves open: more, the less was looked at or asked for. It is never empty."""
+    """List the risks that a guarantee leaves open: more, the less was examined or asked for. It is never empty."""
     first = [] if sensitive else [_NO_SENSITIVE]
     if sensitive and not diverse and not close:
         first.append(_K_ALONE)

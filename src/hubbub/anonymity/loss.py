@@ -1,4 +1,4 @@
-"""How much of a table is lost to anonymity.
+"""The information that a table loses to anonymity.
 
 Refs: Bayardo, Agrawal 2005 (discernibility); LeFevre, DeWitt, Ramakrishnan 2006 (average size); Xu, Wang, Pei, Wang,
 Shi, Fu 2006 (normalised certainty penalty).
@@ -13,7 +13,7 @@ from hubbub.anonymity.groups import SUPPRESSED, is_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class InformationLoss:
     """Figures that are 0, or 1 for the average size, where nothing was lost."""
 
     penalty: float
@@ -26,17 +26,17 @@ class Loss:
     """Rows that are not in the table any more."""
 
 
-def loss_of(original: Sequence[Sequence[Any]], made: Sequence[Sequence[str] | None], *, k: int) -> Loss:
+def loss_of(original: Sequence[Sequence[Any]], made: Sequence[Sequence[str] | None], *, k: int) -> InformationLoss:
     """Compare rows of quasi-identifiers with what became of them, in the same order; None where a row is left out."""
     rows = len(made)
     if not rows:
-        return Loss(penalty=0.0, discernibility=0, average_size=0.0, left_out=0)
+        return InformationLoss(penalty=0.0, discernibility=0, average_size=0.0, left_out=0)
     out = sum(1 for row in made if row is None)
     sizes = Counter(tuple(row) for row in made if row is not None)
     shown = [(SUPPRESSED,) * len(original[0]) if row is None else row for row in made]
     columns = zip(zip(*original, strict=True), zip(*shown, strict=True), strict=True)
     penalties = [_penalty(before, after) for before, after in columns]
-    return Loss(
+    return InformationLoss(
         penalty=sum(penalties) / len(penalties),
         discernibility=sum(size * size for size in sizes.values()) + out * rows,
         average_size=(rows - out) / len(sizes) / k if sizes else 0.0,

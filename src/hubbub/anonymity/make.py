@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hubbub.anonymity.groups import scale_of
-from hubbub.anonymity.hierarchies import Hierarchy, Suppress
-from hubbub.anonymity.lattice import levelled
+from hubbub.anonymity.hierarchies import GeneralizationHierarchy, Suppress
+from hubbub.anonymity.lattice import find_levels
 from hubbub.anonymity.limits import not_covered
-from hubbub.anonymity.loss import Loss, loss_of
+from hubbub.anonymity.loss import InformationLoss, loss_of
 from hubbub.anonymity.measure import Measured, measure
-from hubbub.anonymity.mondrian import described, partitions
+from hubbub.anonymity.mondrian import describe_values, partitions
 from hubbub.anonymity.wanted import Wanted
-from hubbub.attack.columns import columns_of, picked
-from hubbub.attack.finding import Finding
+from hubbub.attack.columns import columns_of, pick
+from hubbub.attack.finding import AttackFinding
 from hubbub.errors import HubbubError, ParameterError
 
 MONDRIAN, LEVELS = "cuts", "levels"
@@ -21,13 +21,13 @@ MONDRIAN, LEVELS = "cuts", "levels"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A table that satisfies what was wanted, and what that cost."""
+    """A table that meets the requirements, and the information that it lost."""
 
     rows: tuple[dict[str, Any], ...]
     wanted: Wanted
     before: Measured
     after: Measured
-    loss: Loss
+    loss: InformationLoss
     method: str
     dropped: tuple[str, ...]
     """Columns that are not in it."""
@@ -35,11 +35,11 @@ class Made:
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What it does not guarantee, whatever was wanted."""
+        """The risks that are not covered, whatever was asked for."""
         diverse = any(one is not None for one in (self.wanted.l, self.wanted.entropy, self.wanted.recursive))
         return not_covered(sensitive=self.after.sensitive is not None, diverse=diverse, close=self.wanted.t is not None)
 
-    def finding(self) -> Finding:
+    def finding(self) -> AttackFinding:
         """As a report: before, after, what was lost, and what is not covered."""
         after = dict(self.after.lines())
         lost = (
@@ -55,7 +55,7 @@ class Made:
             notes.append("Levels: " + ", ".join(f"{name} {level}" for name, level in self.levels.items()) + ".")
         if self.dropped:
             notes.append(f"Columns that were dropped: {', '.join(self.dropped)}.")
-        return Finding(
+        return AttackFinding(
             title="A table made anonymous, as far as that goes",
             verdict=f"Every row looks like at least {max(self.after.k - 1, 0)} others in "
             f"{', '.join(self.after.quasi)}.",
@@ -78,7 +78,7 @@ def make(
     wanted: Wanted,
     sensitive: str | None = None,
     order: Sequence[Any] | bool | None = None,
-    hierarchies: Mapping[str, Hierarchy] | None = None,
+    hierarchies: Mapping[str, GeneralizationHierarchy] | None = None,
     suppress: float = 0.0,
     keep: Sequence[str] = (),
 ) -> Made:
@@ -88,7 +88,7 @@ def make(
     that has no hierarchy is kept or left out), and up to a share ``suppress`` of the rows is left out.
     """
     columns = columns_of(table)
-    keys = picked(columns, quasi, what="quasi")
+    keys = pick(columns, quasi, what="quasi")
     if wanted.needs_sensitive and sensitive is None:
         raise ParameterError("sensitive", "the column that l and t are about", None)
     if not 0 <= suppress <= 1:
@@ -101,22 +101,22 @@ def make(
     before = measure(columns, quasi=quasi, sensitive=sensitive, order=order)
     secrets = columns[sensitive] if sensitive is not None else [None] * len(keys)
     scale = None if sensitive is None else scale_of(secrets, order=order)
-    if not keys or not wanted.met(len(keys), secrets, scale):
+    if not keys or not wanted.is_met(len(keys), secrets, scale):
         raise HubbubError(f"Not even all rows as one group give {wanted}. Ask for less, or for more rows.")
     if hierarchies is None:
         method, levels = MONDRIAN, None
         made: list[tuple[str, ...] | None] = [None] * len(keys)
         for group in partitions(keys, secrets, wanted=wanted, scale=scale):
-            shown = tuple(described(column) for column in zip(*(keys[one] for one in group), strict=True))
+            shown = tuple(describe_values(column) for column in zip(*(keys[one] for one in group), strict=True))
             for one in group:
                 made[one] = shown
     else:
         method = LEVELS
         chosen = [hierarchies.get(name, Suppress()) for name in quasi]
-        found, made = levelled(keys, secrets, hierarchies=chosen, wanted=wanted, scale=scale, suppress=suppress)
+        found, made = find_levels(keys, secrets, hierarchies=chosen, wanted=wanted, scale=scale, suppress=suppress)
         levels = dict(zip(quasi, found, strict=True))
     kept = [name for name in dict.fromkeys([*([sensitive] if sensitive else []), *keep]) if name not in quasi]
-    beside = picked(columns, kept, what="keep") if kept else [()] * len(keys)
+    beside = pick(columns, kept, what="keep") if kept else [()] * len(keys)
     rows = tuple(
         dict(zip(quasi, shown, strict=True)) | dict(zip(kept, rest, strict=True))
         for shown, rest in zip(made, beside, strict=True)

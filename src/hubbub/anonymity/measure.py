@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hubbub.anonymity.groups import entropy_diversity, recursive_ratio, scale_of, told
+from hubbub.anonymity.groups import entropy_diversity, known_values, recursive_ratio, scale_of
 from hubbub.anonymity.limits import not_covered
 from hubbub.anonymity.wanted import Wanted
-from hubbub.attack.columns import columns_of, picked
-from hubbub.attack.finding import Finding
+from hubbub.attack.columns import columns_of, pick
+from hubbub.attack.finding import AttackFinding
 from hubbub.errors import ParameterError
 
 _RECURSIVE = 3
@@ -20,7 +20,7 @@ _RECURSIVE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the worst group of a table is like. Without a sensitive column there is only k."""
+    """The figures of the worst group of a table. Without a sensitive column there is only k."""
 
     quasi: tuple[str, ...]
     sensitive: str | None
@@ -48,11 +48,11 @@ class Measured:
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What these figures say nothing about."""
+        """The risks that these figures do not cover."""
         return not_covered(sensitive=self.sensitive is not None, diverse=(self.l or 0) > 1, close=False)
 
     def satisfies(self, wanted: Wanted) -> bool:
-        """Whether every group is as it should be."""
+        """Return True if every group meets the requirements."""
         if wanted.needs_sensitive and self.sensitive is None:
             raise ParameterError("sensitive", "the column that l and t are about", None)
         ratios = dict(self.recursive)
@@ -85,10 +85,10 @@ class Measured:
             ]
         return found
 
-    def finding(self, title: str = "Anonymity of a table") -> Finding:
+    def finding(self, title: str = "Anonymity of a table") -> AttackFinding:
         """As a report: the figures, and what they do not cover."""
         told_of = f", and {self.alike:,} are in groups that all say the same" if self.sensitive is not None else ""
-        return Finding(
+        return AttackFinding(
             title=title,
             verdict=f"Each row looks like at least {max(self.k - 1, 0)} others; {self.alone:,} of {self.rows:,} rows "
             f"are alone{told_of}.",
@@ -117,17 +117,17 @@ def measure(
     them. Without it numbers have an order, and text has none. Values that were left out (``*``) tell nothing.
     """
     columns = columns_of(table)
-    keys = picked(columns, quasi, what="quasi")
+    keys = pick(columns, quasi, what="quasi")
     if sensitive is None:
         return Measured(quasi=tuple(quasi), sensitive=None, rows=len(keys), sizes=tuple(sorted(Counter(keys).values())))
     if sensitive in quasi:
         raise ParameterError("sensitive", "a column that is not among quasi", sensitive)
-    secrets = [one for (one,) in picked(columns, [sensitive], what="sensitive")]
+    secrets = [one for (one,) in pick(columns, [sensitive], what="sensitive")]
     scale = scale_of(secrets, order=order)
     held: dict[tuple[Any, ...], list[Any]] = {}
     for key, secret in zip(keys, secrets, strict=True):
         held.setdefault(key, []).append(secret)
-    groups = [counts for one in held.values() if (counts := Counter(told(one)))]
+    groups = [counts for one in held.values() if (counts := Counter(known_values(one)))]
     return Measured(
         quasi=tuple(quasi),
         sensitive=sensitive,

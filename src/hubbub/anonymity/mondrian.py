@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.anonymity.groups import SUPPRESSED, Scale, is_number
-from hubbub.anonymity.hierarchies import written
+from hubbub.anonymity.hierarchies import write_value
 from hubbub.anonymity.wanted import Wanted
 
 Rows = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ def _cut(
         middle = np.sort(own)[(len(own) - 1) // 2]
         for left in (own <= middle, own < middle):  # strict: the median's own rows go to one side
             halves = [rows[left], rows[~left]]
-            if all(len(half) and wanted.met(len(half), [secrets[one] for one in half], scale) for half in halves):
+            if all(len(half) and wanted.is_met(len(half), [secrets[one] for one in half], scale) for half in halves):
                 return halves
     return None
 
@@ -63,13 +63,13 @@ def _codes(column: Sequence[Any]) -> tuple[Rows, Rows]:
     return ranks, np.array([lowest if one is None else float(one) for one in column])
 
 
-def described(column: Sequence[Any]) -> str:
+def describe_values(column: Sequence[Any]) -> str:
     """The values of a group, as one: themselves, the range of numbers, or a list."""
     if any(one is None for one in column):
         return SUPPRESSED
     distinct = set(column)
     if len(distinct) == 1:
-        return written(next(iter(distinct)))
+        return write_value(next(iter(distinct)))
     if all(map(is_number, distinct)):
-        return f"[{written(min(distinct))}-{written(max(distinct))}]"
-    return "{" + ", ".join(sorted(map(written, distinct))) + "}"
+        return f"[{write_value(min(distinct))}-{write_value(max(distinct))}]"
+    return "{" + ", ".join(sorted(map(write_value, distinct))) + "}"

@@ -1,17 +1,17 @@
-"""What is asked of every group of a table."""
+"""The requirements on every group of a table."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hubbub.anonymity.groups import Scale, entropy_diversity, recursive_ratio, told
+from hubbub.anonymity.groups import Scale, entropy_diversity, known_values, recursive_ratio
 from hubbub.errors import ParameterError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """k rows that look alike, and in each such group so much of a mixture of sensitive values."""
+    """k rows that look alike, and in each such group a mixture of sensitive values."""
 
     k: int = 1
     l: int | None = None  # noqa: E741 (the letter has its name)
@@ -37,14 +37,14 @@ class Wanted:
 
     @property
     def needs_sensitive(self) -> bool:
-        """Whether anything is asked of sensitive values."""
+        """True if there are requirements on sensitive values."""
         return any(one is not None for one in (self.l, self.entropy, self.recursive, self.t))
 
-    def met(self, size: int, secrets: Sequence[Any], scale: Scale | None) -> bool:
-        """Whether a group of this size with these sensitive values is as it should be."""
+    def is_met(self, size: int, secrets: Sequence[Any], scale: Scale | None) -> bool:
+        """Return True if a group of this size with these sensitive values meets the requirements."""
         if size < self.k:
             return False
-        counts = Counter(told(secrets)) if self.needs_sensitive and scale is not None else Counter()
+        counts = Counter(known_values(secrets)) if self.needs_sensitive and scale is not None else Counter()
         if not counts:
             return True
         return (

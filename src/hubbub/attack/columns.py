@@ -11,7 +11,7 @@ Columns = dict[str, list[Any]]
 
 
 def columns_of(table: Any) -> Columns:
-    """Columns of Python values. What a frame marks as not a number is None: nobody's value is missing twice."""
+    """Read columns of Python values. A value that a frame marks as not a number is None."""
     if isinstance(table, Mapping):
         found = {str(name): [_plain(one) for one in values] for name, values in table.items()}
     elif hasattr(table, "to_pydict"):  # Arrow
@@ -27,7 +27,7 @@ def columns_of(table: Any) -> Columns:
     return found
 
 
-def picked(columns: Columns, names: Sequence[str], *, what: str) -> list[tuple[Any, ...]]:
+def pick(columns: Columns, names: Sequence[str], *, what: str) -> list[tuple[Any, ...]]:
     """One tuple for each row, of the columns that are meant."""
     if not names or isinstance(names, str):
         raise ParameterError(what, "a list of at least one column", names)

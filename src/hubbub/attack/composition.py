@@ -10,62 +10,64 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hubbub.attack.columns import columns_of, picked
-from hubbub.attack.finding import Finding
-from hubbub.attack.generalised import Region, region
+from hubbub.attack.columns import columns_of, pick
+from hubbub.attack.finding import AttackFinding
+from hubbub.attack.generalised import GeneralizedValue, region
 from hubbub.errors import ParameterError
 
 Row = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ReleaseGroup:
     """Rows of a release that look alike, and the conditions in them."""
 
     shown: tuple[str, ...]
-    regions: tuple[Region, ...]
+    regions: tuple[GeneralizedValue, ...]
     conditions: tuple[str, ...]
 
     def fits(self, person: Sequence[Any]) -> bool:
-        """Whether somebody with these values (None: not known) can be in it."""
+        """Return True if a person with these values (None: not known) can be in the group."""
         return all(one.contains(value) for one, value in zip(self.regions, person, strict=True))
 
-    def meets(self, other: "Group") -> bool:
-        """Whether one person can be in both."""
+    def meets(self, other: "ReleaseGroup") -> bool:
+        """Return True if one person can be in both groups."""
         return all(one.meets(two) for one, two in zip(self.regions, other.regions, strict=True))
 
     def __str__(self) -> str:
         return " ".join(self.shown)
 
 
-def groups_of(table: Any, *, on: Sequence[str], sensitive: str) -> list[Group]:
+def groups_of(table: Any, *, on: Sequence[str], sensitive: str) -> list[ReleaseGroup]:
     """The groups of a release, in the order in which they appear."""
     columns = columns_of(table)
     held: dict[tuple[str, ...], list[str]] = {}
-    secrets = picked(columns, [sensitive], what="sensitive")
-    for key, (secret,) in zip(picked(columns, on, what="on"), secrets, strict=True):
+    secrets = pick(columns, [sensitive], what="sensitive")
+    for key, (secret,) in zip(pick(columns, on, what="on"), secrets, strict=True):
         held.setdefault(tuple("*" if one is None else str(one) for one in key), []).append(str(secret))
     return [
-        Group(shown=key, regions=tuple(region(one) for one in key), conditions=tuple(conditions))
+        ReleaseGroup(shown=key, regions=tuple(region(one) for one in key), conditions=tuple(conditions))
         for key, conditions in held.items()
     ]
 
 
-def candidates(groups: Sequence[Group], person: Sequence[Any]) -> set[str]:
+def candidates(groups: Sequence[ReleaseGroup], person: Sequence[Any]) -> set[str]:
     """The conditions that a release leaves for somebody who is in it."""
     return {condition for group in groups if group.fits(person) for condition in group.conditions}
 
 
 def composition(
     first: Any, second: Any, *, on: Sequence[str], sensitive: str, person: Mapping[str, Any] | None = None
-) -> Finding:
+) -> AttackFinding:
     """Hold two releases side by side: for one person of whom something is known, or for everybody who is in both."""
     one = groups_of(first, on=on, sensitive=sensitive)
     two = groups_of(second, on=on, sensitive=sensitive)
     return _of_everybody(one, two) if person is None else _of_one(one, two, on=on, person=person)
 
 
-def _of_one(one: list[Group], two: list[Group], *, on: Sequence[str], person: Mapping[str, Any]) -> Finding:
+def _of_one(
+    one: list[ReleaseGroup], two: list[ReleaseGroup], *, on: Sequence[str], person: Mapping[str, Any]
+) -> AttackFinding:
     strange = [name for name in person if name not in on]
     if strange:
         raise ParameterError("person", f"what is known of {', '.join(on)}", strange[0])
@@ -82,7 +84,7 @@ def _of_one(one: list[Group], two: list[Group], *, on: Sequence[str], person: Ma
         verdict = f"Whoever has {told} has {both[0]}; one of the releases says so by itself."
     else:
         verdict = f"Whoever has {told} and is in both releases has one of: {', '.join(both)}."
-    return Finding(
+    return AttackFinding(
         title="Two anonymised releases, side by side",
         verdict=verdict,
         works=len(both) == 1,
@@ -97,7 +99,7 @@ def _of_one(one: list[Group], two: list[Group], *, on: Sequence[str], person: Ma
     )
 
 
-def _of_everybody(one: list[Group], two: list[Group]) -> Finding:
+def _of_everybody(one: list[ReleaseGroup], two: list[ReleaseGroup]) -> AttackFinding:
     rows, pinned, possible = [], 0, 0
     for first in one:
         for second in two:
@@ -108,7 +110,7 @@ def _of_everybody(one: list[Group], two: list[Group]) -> Finding:
             told = len(left) == 1 < min(len(set(first.conditions)), len(set(second.conditions)))
             pinned += told
             rows.append((str(first), str(second), ", ".join(left), "←" * told))
-    return Finding(
+    return AttackFinding(
         title="Two anonymised releases, side by side",
         verdict=f"In {pinned} of {possible} ways of being in both releases, the condition of a person is found out."
         if pinned

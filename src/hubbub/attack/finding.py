@@ -1,4 +1,4 @@
-"""What an attack found, for a person: a verdict, the numbers behind it, a table, and a picture if there is one.
+"""The result of an attack, for a person: a verdict, the numbers behind it, a table, and a picture if there is one.
 
 Attacks judge outputs. They share no code with what made them, so a mistake there cannot hide itself here.
 """
@@ -22,7 +22,7 @@ _STYLE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AttackFinding:
     """The result of one attack."""
 
     title: str
@@ -41,18 +41,18 @@ class Finding:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether there are too few guesses to say that the attack works, or that it does not."""
+        """True if there are too few guesses to decide if the attack works."""
         return not self.works and self.rate is not None and not self.rate.is_decidable
 
     @property
     def _beside(self) -> tuple[str, ...]:
-        """What stands below the verdict."""
+        """The lines below the verdict."""
         return self.notes if self.rate is None else (str(self.rate), *self.notes)
 
     def __str__(self) -> str:
         lines = [self.title, "=" * len(self.title), self.verdict, *self._beside]
         if self.rows:
-            lines += ["", *_aligned(self.columns, self.rows)]
+            lines += ["", *_align(self.columns, self.rows)]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,13 +75,13 @@ class Finding:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The picture, written to a file if there is a path (needs ``pip install "hubbub[plot]"``)."""
-        from hubbub.attack.picture import drawn
+        from hubbub.attack.picture import draw
 
-        return drawn(self, path)
+        return draw(self, path)
 
     def to_html(self, path: str | Path) -> Path:
         """One page that needs nothing else, with the picture inside it."""
-        from hubbub.attack.picture import embedded
+        from hubbub.attack.picture import embed
 
         place = Path(path)
         parts = [f"<h1>{html.escape(self.title)}</h1>", f'<p class="verdict">{html.escape(self.verdict)}</p>']
@@ -89,7 +89,7 @@ class Finding:
         if self.rows:
             parts.append(_table(self.columns, self.rows))
         if self.draw is not None:
-            parts.append(f'<img alt="{html.escape(self.title)}" src="{embedded(self)}">')
+            parts.append(f'<img alt="{html.escape(self.title)}" src="{embed(self)}">')
         head = f'<meta charset="utf-8"><title>{html.escape(self.title)}</title><style>{_STYLE}</style>'
         place.write_text(
             f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>', "utf-8"
@@ -97,7 +97,7 @@ class Finding:
         return place
 
 
-def _aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _align(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     shown = [columns, *rows] if columns else list(rows)
     widths = [max(len(row[place]) for row in shown) for place in range(len(shown[0]))]
     lines = [

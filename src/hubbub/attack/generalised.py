@@ -1,4 +1,4 @@
-"""What a generalised value still says: ``130**``, ``<30``, ``≥40``, ``[20-30]``, ``30s``, ``{a, b}``, ``*``.
+"""The meaning of a generalised value: ``130**``, ``<30``, ``≥40``, ``[20-30]``, ``30s``, ``{a, b}``, ``*``.
 
 An attacker needs two questions answered: can this person stand behind it, and can two such values be of one person.
 Where a value cannot be read as one of these forms it stands for itself.
@@ -21,7 +21,7 @@ _SUPPRESSED = frozenset({"", "*", "any", "all"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class GeneralizedValue:
     """A set of values: an interval of numbers, a pattern, a list, or (with none of them) everything."""
 
     low: float = -math.inf
@@ -33,11 +33,11 @@ class Region:
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is said."""
+        """True if the region allows everything."""
         return self.pattern is None and self.values is None and self.low == -math.inf and self.high == math.inf
 
     def contains(self, value: Any) -> bool:
-        """Whether a person with this exact value can stand behind it. A value that is not known can."""
+        """Return True if a person with this exact value can stand behind it. A value that is not known can."""
         if value is None or self.everything:
             return True
         text = _text(value)
@@ -50,8 +50,8 @@ class Region:
         number = _number(text)
         return number is not None and self._holds(number)
 
-    def meets(self, other: "Region") -> bool:
-        """Whether one person can stand behind both; where that is hard to say, it is said that one can."""
+    def meets(self, other: "GeneralizedValue") -> bool:
+        """Return True if one person can stand behind both; where that is hard to decide, the result is True."""
         if self.everything or other.everything:
             return True
         if self.values is not None:
@@ -72,7 +72,7 @@ class Region:
         above = number > self.low or (number == self.low and not self.low_open)
         return above and (number < self.high or (number == self.high and not self.high_open))
 
-    def _span(self) -> "Region | None":
+    def _span(self) -> "GeneralizedValue | None":
         """The interval of a pattern of digits that ends in stars."""
         if self.pattern is None:
             return self
@@ -80,33 +80,35 @@ class Region:
         if found is None or not found[1]:
             return None
         wide = 10 ** len(found[2])
-        return Region(low=int(found[1]) * wide, high=int(found[1]) * wide + wide - 1)
+        return GeneralizedValue(low=int(found[1]) * wide, high=int(found[1]) * wide + wide - 1)
 
 
-EVERYTHING = Region()
+EVERYTHING = GeneralizedValue()
 
 
 @lru_cache(maxsize=65536)
-def _read(text: str) -> Region:
+def _read(text: str) -> GeneralizedValue:
     if text.lower() in _SUPPRESSED:
         return EVERYTHING
     if found := _BELOW.fullmatch(text):
-        return Region(high=float(found[2]), high_open=found[1] == "<")
+        return GeneralizedValue(high=float(found[2]), high_open=found[1] == "<")
     if found := _ABOVE.fullmatch(text):
-        return Region(low=float(found[2]), low_open=found[1] == ">")
+        return GeneralizedValue(low=float(found[2]), low_open=found[1] == ">")
     if found := _DECADE.fullmatch(text):
-        return Region(low=int(found[1]), high=int(found[1]) + 9)
+        return GeneralizedValue(low=int(found[1]), high=int(found[1]) + 9)
     if found := _SET.fullmatch(text):
-        return Region(values=frozenset(_text(one.strip()) for one in found[1].split(",")))
+        return GeneralizedValue(values=frozenset(_text(one.strip()) for one in found[1].split(",")))
     if (found := _SPAN.fullmatch(text)) and float(found[2]) <= float(found[3]):
-        return Region(low=float(found[2]), high=float(found[3]), low_open=found[1] == "(", high_open=found[4] == ")")
+        return GeneralizedValue(
+            low=float(found[2]), high=float(found[3]), low_open=found[1] == "(", high_open=found[4] == ")"
+        )
     if "*" in text:
-        return EVERYTHING if set(text) == {"*"} else Region(pattern=text)
-    return Region(values=frozenset({text}))
+        return EVERYTHING if set(text) == {"*"} else GeneralizedValue(pattern=text)
+    return GeneralizedValue(values=frozenset({text}))
 
 
-def region(value: Any) -> Region:
-    """What a cell of a release says. A missing cell says nothing."""
+def region(value: Any) -> GeneralizedValue:
+    """Read a cell of a release. A missing cell allows everything."""
     return EVERYTHING if value is None else _read(_text(value))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import Array, MadeUp
 from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
@@ -43,7 +43,7 @@ def perceptron(rows: Array, signs: Array, *, rounds: int = 10) -> Array:
 
 def green_hair(
     learn: Learner, rows: Any, signs: Any, *, target: str, person: int = 0, column: int = -1, repeats: int = 1
-) -> Finding:
+) -> AttackFinding:
     """Learn from the town with the person ill and with them well, again and again, and read one weight each time."""
     people, given = np.asarray(rows, dtype=float), np.asarray(signs)
     others = np.delete(people[:, column], person)
@@ -60,7 +60,7 @@ def green_hair(
     right = float(np.mean([(weights[0] < 0) + (weights[0] == 0) / 2, (weights[1] > 0) + (weights[1] == 0) / 2]))
     read_right = int((weights[0] < 0).sum() + (weights[1] > 0).sum())  # a weight of 0 says nothing: not right
     rate = against_guessing(read_right, trials=2 * repeats, chance=0.5)
-    return Finding(
+    return AttackFinding(
         title=f"The weight of green hair in {target}",
         verdict=(
             f"The sign of one weight tells the diagnosis of the one person with green hair in {rate.share:.1%} of "

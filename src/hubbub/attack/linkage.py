@@ -13,8 +13,8 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from hubbub.attack.columns import Columns, columns_of, picked
-from hubbub.attack.finding import Finding
+from hubbub.attack.columns import Columns, columns_of, pick
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.generalised import region
 from hubbub.errors import ParameterError
 
@@ -26,7 +26,7 @@ _MOST_COMBINATIONS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """How people share a combination of facts."""
+    """The uniqueness of people by a combination of facts."""
 
     on: tuple[str, ...]
     people: int
@@ -44,7 +44,7 @@ class Uniqueness:
 def uniqueness(table: Any, *, quasi: Sequence[str], most: int | None = None) -> list[Uniqueness]:
     """For each combination of up to ``most`` of the columns, the ones that single out most people first."""
     columns = columns_of(table)
-    picked(columns, quasi, what="quasi")
+    pick(columns, quasi, what="quasi")
     widest = len(quasi) if most is None else min(most, len(quasi))
     chosen = [some for width in range(1, widest + 1) for some in combinations(quasi, width)]
     if len(chosen) > _MOST_COMBINATIONS:
@@ -54,7 +54,7 @@ def uniqueness(table: Any, *, quasi: Sequence[str], most: int | None = None) -> 
 
 
 def _uniqueness(columns: Columns, on: tuple[str, ...]) -> Uniqueness:
-    sizes = Counter(picked(columns, on, what="quasi"))
+    sizes = Counter(pick(columns, on, what="quasi"))
     return Uniqueness(
         on=on,
         people=sum(sizes.values()),
@@ -64,12 +64,12 @@ def _uniqueness(columns: Columns, on: tuple[str, ...]) -> Uniqueness:
     )
 
 
-def unique_people(table: Any, *, quasi: Sequence[str], most: int | None = None) -> Finding:
-    """What a release gives away to whoever knows these columns of somebody: uniqueness as a report."""
+def unique_people(table: Any, *, quasi: Sequence[str], most: int | None = None) -> AttackFinding:
+    """Report the uniqueness of rows to whoever knows these columns of somebody."""
     found = uniqueness(table, quasi=quasi, most=most)
     everything = max(found, key=lambda one: (len(one.on), one.unique))
     shown = [(" + ".join(one.on), one) for one in found]
-    return Finding(
+    return AttackFinding(
         title=f"Who is alone with {', '.join(quasi)}",
         verdict=f"{everything.unique:,} of {everything.people:,} people ({everything.share:.1%}) are alone with their "
         f"{' + '.join(everything.on)}.",
@@ -95,13 +95,13 @@ class Linked:
     """People of the list for whom the same rows come into question."""
 
     @property
-    def found(self) -> bool:
-        """Whether one row is left, and nobody else for it."""
+    def is_found(self) -> bool:
+        """True if one row is left, and it fits nobody else."""
         return self.rows == 1 and self.shared_by == 1
 
     @property
-    def told(self) -> bool:
-        """Whether all the rows that are left say the same."""
+    def is_revealed(self) -> bool:
+        """True if all the rows that are left have the same secret."""
         return self.rows > 0 and len(self.secrets) == 1
 
 
@@ -109,7 +109,7 @@ def link(released: Any, known: Any, *, on: Sequence[str], name: str, sensitive: 
     """Look everybody of a list up in a release, whose values may be generalised (``130**``, ``[20-30]``, ``*``)."""
     rows, people = columns_of(released), columns_of(known)
     held: dict[Key, list[str]] = defaultdict(list)
-    for key, (secret,) in zip(picked(rows, on, what="on"), picked(rows, [sensitive], what="sensitive"), strict=True):
+    for key, (secret,) in zip(pick(rows, on, what="on"), pick(rows, [sensitive], what="sensitive"), strict=True):
         held[key].append(str(secret))
     regions = {key: tuple(region(one) for one in key) for key in held}
     plain = {key for key, parts in regions.items() if all(part.values and len(part.values) == 1 for part in parts)}
@@ -117,7 +117,7 @@ def link(released: Any, known: Any, *, on: Sequence[str], name: str, sensitive: 
     exact: dict[Key, list[Key]] = defaultdict(list)
     for key in plain:
         exact[tuple(next(iter(part.values or ())) for part in regions[key])].append(key)
-    keys = picked(people, on, what="on")
+    keys = pick(people, on, what="on")
     matches: dict[Key, tuple[Key, ...]] = {}
     for key in set(keys):
         parts = [region(one) for one in key]
@@ -125,7 +125,7 @@ def link(released: Any, known: Any, *, on: Sequence[str], name: str, sensitive: 
         among = list(held) if None in spelt else [*exact[tuple(spelt)], *wide]
         matches[key] = tuple(one for one in among if all(a.meets(b) for a, b in zip(regions[one], parts, strict=True)))
     sharing = Counter(matches[key] for key in keys)
-    names = picked(people, [name], what="name")
+    names = pick(people, [name], what="name")
     return [
         Linked(
             name=str(who),
@@ -139,15 +139,15 @@ def link(released: Any, known: Any, *, on: Sequence[str], name: str, sensitive: 
 
 def linkage(
     released: Any, known: Any, *, on: Sequence[str], name: str, sensitive: str, show: int = 20
-) -> Finding:  # fmt: skip
-    """Link a release with a list of names, and say who is found and whose secret is told."""
+) -> AttackFinding:  # fmt: skip
+    """Link a release with a list of names, and report the people found and the secrets revealed."""
     found = link(released, known, on=on, name=name, sensitive=sensitive)
-    exactly = [one for one in found if one.found]
-    told = [one for one in found if one.told]
-    order = sorted(found, key=lambda one: (not one.found, not one.told, one.rows))
+    exactly = [one for one in found if one.is_found]
+    told = [one for one in found if one.is_revealed]
+    order = sorted(found, key=lambda one: (not one.is_found, not one.is_revealed, one.rows))
     secrets = Counter(columns_of(released)[sensitive])
     commonest = max(secrets.values(), default=0) / max(1, secrets.total())
-    return Finding(
+    return AttackFinding(
         title=f"Names put back by {', '.join(on)}",
         verdict=f"{len(exactly):,} of {len(found):,} people are linked to one row, "
         f"and {len(told):,} have their {sensitive} told.",
@@ -159,7 +159,7 @@ def linkage(
         ),
         columns=(name, "rows that fit", sensitive, "found out"),
         rows=tuple(
-            (one.name, str(one.rows), ", ".join(one.secrets) or "–", "row" if one.found else "←" * one.told)
+            (one.name, str(one.rows), ", ".join(one.secrets) or "–", "row" if one.is_found else "←" * one.is_revealed)
             for one in order[:show]
         ),
         numbers={"people": len(found), "linked": len(exactly), "told": len(told)},

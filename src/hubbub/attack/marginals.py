@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, eye_array, hstack
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import Array, MadeUp
 from hubbub.attack.success_rate import against_likely_records
 from hubbub.errors import HubbubError, ParameterError
@@ -78,7 +78,7 @@ def _system(tables: Sequence[Margin], domain: Domain) -> tuple[list[Record], Any
     return cells, body, np.array(right)
 
 
-def _solved(body: Any, right: Array, *, price: Array, low: Array, high: Array) -> Array | None:
+def _solve(body: Any, right: Array, *, price: Array, low: Array, high: Array) -> Array | None:
     found = milp(
         price,
         constraints=LinearConstraint(body, right, right),
@@ -111,7 +111,7 @@ def certain(tables: Sequence[Margin], *, domain: Domain) -> list[Record]:
     """Records that are in every block with these counts; none where no block has them."""
     cells, body, right = _system(tables, domain)
     none, top = np.zeros(len(cells)), np.full(len(cells), np.inf)
-    one = _solved(body, right, price=none, low=none, high=top)
+    one = _solve(body, right, price=none, low=none, high=top)
     if one is None:
         return []
     least = one.copy()
@@ -120,7 +120,7 @@ def certain(tables: Sequence[Margin], *, domain: Domain) -> list[Record]:
             continue  # another solution does without it
         price = none.copy()
         price[place] = 1
-        found = _solved(body, right, price=price, low=none, high=top)
+        found = _solve(body, right, price=price, low=none, high=top)
         least = least if found is None else np.minimum(least, found)
     return [cell for cell, number in zip(cells, least, strict=True) for _ in range(number)]
 
@@ -132,7 +132,7 @@ def consistent(tables: Sequence[Margin], *, domain: Domain, most: int = 100) -> 
 
     def search(low: Array, high: Array) -> Iterator[Array]:
         """Fix one number after the other: each branch that has a solution ends in one."""
-        first = _solved(body, right, price=none, low=low, high=high)
+        first = _solve(body, right, price=none, low=low, high=high)
         if first is None:
             return
         yield first
@@ -158,7 +158,7 @@ def consistent(tables: Sequence[Margin], *, domain: Domain, most: int = 100) -> 
 
 
 def overlap(one: Sequence[Record], other: Sequence[Record]) -> int:
-    """How many records two blocks share."""
+    """Return the number of records that two blocks share."""
     return sum((Counter(one) & Counter(other)).values())
 
 
@@ -175,7 +175,7 @@ def block(*, people: int = 30, seed: int = 0, domain: Domain = CENSUS) -> list[R
 
 def marginals(
     truth: Sequence[Record], tables: Sequence[Margin], *, domain: Domain = CENSUS, target: str, most: int = 20
-) -> Finding:
+) -> AttackFinding:
     """Work the records out again, and compare them with the truth that only the lab knows."""
     found = rebuild(tables, domain=domain)
     sure = certain(tables, domain=domain)
@@ -189,7 +189,7 @@ def marginals(
     many = (
         f"{len(blocks)}{' or more' if len(blocks) == most else ''} blocks have" if len(blocks) > 1 else "One block has"
     )
-    return Finding(
+    return AttackFinding(
         title=f"{len(truth)} records worked out again from {len(tables)} tables: {target}",
         verdict=f"{right:.0%} of the records are right, and {proven:.0%} are in every block that has these counts"
         f"{'' if proven or rate is None else rate.beside_chance}.",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import Array, MadeUp
 from hubbub.attack.success_rate import against_strangers
 from hubbub.errors import ParameterError
@@ -44,7 +44,7 @@ def examples(*, people: int, strangers: int, columns: int, seed: int = 0) -> tup
 
 
 def scores(rows: Array, published: Array, shares: Array, *, statistic: str = INNER_PRODUCT) -> Array:
-    """How much each row leans to where the published means lean away from the population."""
+    """Score each row by how far it leans to where the published means lean away from the population."""
     if statistic not in STATISTICS:
         raise ParameterError("statistic", f"one of {', '.join(STATISTICS)}", statistic)
     means, known = np.asarray(published, dtype=float), np.asarray(shares, dtype=float)
@@ -56,7 +56,7 @@ def scores(rows: Array, published: Array, shares: Array, *, statistic: str = INN
 
 def tracing(
     members: Any, strangers: Any, published: Any, *, shares: Any, target: str, wrong: float = WRONG,
-) -> Finding:  # fmt: skip
+) -> AttackFinding:  # fmt: skip
     """Recognise people in published means of many attributes, by both statistics."""
     inside, outside = np.asarray(members), np.asarray(strangers)
     seen = {
@@ -64,20 +64,18 @@ def tracing(
         for one in STATISTICS
     }
     title = f"Tracing {len(inside):,} people through {inside.shape[1]:,} {target}"
-    return _judged(title, seen, wrong=wrong)
+    return _judge(title, seen, wrong=wrong)
 
 
 def against_model(
     loss: Loss, members: tuple[Any, Any], strangers: tuple[Any, Any], *, target: str, wrong: float = WRONG
-) -> Finding:
+) -> AttackFinding:
     """Recognise the examples of a model by its loss: what it was fitted to, it does well on."""
     inside, outside = (-np.asarray(loss(np.asarray(x), np.asarray(y)), dtype=float) for x, y in (members, strangers))
-    return _judged(
-        f"Who were the {len(inside):,} examples of {target}?", {"small loss": (inside, outside)}, wrong=wrong
-    )
+    return _judge(f"Who were the {len(inside):,} examples of {target}?", {"small loss": (inside, outside)}, wrong=wrong)
 
 
-def recognised(inside: Array, outside: Array, *, wrong: float = WRONG) -> tuple[float, float]:
+def recognise(inside: Array, outside: Array, *, wrong: float = WRONG) -> tuple[float, float]:
     """The share of members above a bar that at most ``wrong`` of the strangers are above, and that share."""
     bar = np.sort(np.asarray(outside, dtype=float))[::-1][_rank(len(outside), wrong) - 1]
     return float((inside > bar).mean()), float((outside > bar).mean())
@@ -91,16 +89,16 @@ def _rank(strangers: int, wrong: float) -> int:
 
 
 def advantage(inside: Array, outside: Array) -> float:
-    """The most by which members can be told right more often than strangers are told wrong, over all bars."""
+    """Return the largest excess of members recognised over strangers mistaken for members, over all thresholds."""
     bars = np.concatenate([inside, outside])
     above = [1 - np.searchsorted(np.sort(side), bars, side="right") / len(side) for side in (inside, outside)]
     return float(max(0.0, (above[0] - above[1]).max()))
 
 
-def _judged(title: str, seen: dict[str, tuple[Array, Array]], *, wrong: float) -> Finding:
+def _judge(title: str, seen: dict[str, tuple[Array, Array]], *, wrong: float) -> AttackFinding:
     rows, power, lead = [], {}, {}
     for name, (inside, outside) in seen.items():
-        power[name], accused = recognised(inside, outside, wrong=wrong)
+        power[name], accused = recognise(inside, outside, wrong=wrong)
         lead[name] = advantage(inside, outside)
         rows.append((name, f"{power[name]:.1%}", f"{accused:.1%}", f"{lead[name]:.2f}"))
     best = max(power, key=lambda name: power[name])
@@ -109,7 +107,7 @@ def _judged(title: str, seen: dict[str, tuple[Array, Array]], *, wrong: float) -
         round(power[best] * members), members=members, strangers=strangers, rank=_rank(strangers, wrong),
         tries=len(seen),
     )  # fmt: skip
-    return Finding(
+    return AttackFinding(
         title=title,
         verdict=f"{power[best]:.1%} of the members are recognised where {wrong:.0%} of strangers are accused"
         f"{rate.beside_chance}.",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
-    from hubbub.attack.finding import Finding
+    from hubbub.attack.finding import AttackFinding
 
 _SIZE = (7.0, 4.2)
 
 
-def drawn(finding: "Finding", path: str | Path | None = None) -> Any:
+def draw(finding: "AttackFinding", path: str | Path | None = None) -> Any:
     """A figure of its own, so that no global state of a notebook changes."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,8 +30,8 @@ def drawn(finding: "Finding", path: str | Path | None = None) -> Any:
     return figure
 
 
-def embedded(finding: "Finding") -> str:
+def embed(finding: "AttackFinding") -> str:
     """The picture as text, for a page that needs no other file."""
     held = io.BytesIO()
-    drawn(finding).savefig(held, format="png", dpi=120)
+    draw(finding).savefig(held, format="png", dpi=120)
     return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The low bits of a noisy answer: doubles have gaps, and the gaps tell what was there before the noise.
+"""The low bits of a noisy answer: doubles have gaps, and the gaps reveal the value before the noise.
 
 A Laplace number made from 53 random bits takes few of the doubles near it, and an addition keeps as many of its low
 bits as the larger number leaves. So an answer may be possible for one true value and impossible for its neighbour,
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import Array
 from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
@@ -28,7 +28,7 @@ SLACK, WIDEST = 6, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampler:
-    """How a program turns one of 2^53 states into Laplace noise of scale 1: public, as programs are."""
+    """The conversion of one of 2^53 states into Laplace noise of scale 1 by a program: public, as programs are."""
 
     name: str
     noise: Callable[[Array, float], Array]
@@ -37,7 +37,7 @@ class Sampler:
     """From noise of scale 1 back to about the state."""
 
 
-def _centred(states: Array, scale: float) -> Array:
+def _center(states: Array, scale: float) -> Array:
     u = states.astype(np.float64) / STEPS - 0.5
     return np.asarray(-scale * np.sign(u) * np.log1p(-2 * np.abs(u)))
 
@@ -60,12 +60,12 @@ def _near_halves(noise: float) -> float:
     return STEPS * (1 - math.exp(-noise) / 2 if noise >= 0 else math.exp(noise) / 2)
 
 
-TEXTBOOK = Sampler(name="the textbook's formula", noise=_centred, near=_near_centred)
+TEXTBOOK = Sampler(name="the textbook's formula", noise=_center, near=_near_centred)
 NUMPY = Sampler(name="NumPy's Generator.laplace", noise=_halves, near=_near_halves)
 
 
 def possible(answer: float, truth: float, *, scale: float, sampler: Sampler = TEXTBOOK) -> bool:
-    """Whether some state of the sampler turns this truth into exactly this answer."""
+    """Return True if some state of the sampler turns this truth into exactly this answer."""
     noise = answer - truth
     if abs(noise) > 36 * scale:
         return False  # beyond the last state
@@ -79,14 +79,14 @@ def possible(answer: float, truth: float, *, scale: float, sampler: Sampler = TE
 
 
 def whole(answer: float, truth: float) -> bool:
-    """Whether noise on all whole numbers turns this truth into this answer."""
+    """Return True if noise on all whole numbers turns this truth into this answer."""
     return (answer - truth).is_integer()
 
 
 def floating_point(
     answers: Sequence[Sequence[float]], *, truths: tuple[float, float], target: str,
     reaches: Callable[[float, float], bool],
-) -> Finding:  # fmt: skip
+) -> AttackFinding:  # fmt: skip
     """Answers about two neighbouring tables, one list each: how many of them can be about one of the two alone?
 
     ``reaches`` says which answers the program can give at which truth: ``partial(possible, scale=…, sampler=…)`` for
@@ -96,7 +96,7 @@ def floating_point(
     def fits(answer: float) -> tuple[bool, bool]:
         return reaches(answer, float(truths[0])), reaches(answer, float(truths[1]))
 
-    return _told(
+    return _report(
         f"The low bits of {target}", answers, truths=truths, fits=fits,
         note="An answer is possible if some state of the program's generator leads to it.",
     )  # fmt: skip
@@ -110,7 +110,7 @@ def grain(answer: float) -> float:
     return float(top & -top) / bottom
 
 
-def precision(answers: Sequence[Sequence[float]], *, truths: tuple[float, float], target: str) -> Finding:
+def precision(answers: Sequence[Sequence[float]], *, truths: tuple[float, float], target: str) -> AttackFinding:
     """Nothing but how fine the last bit is: a sum of doubles is no finer than the finer of the two numbers added."""
 
     def fits(answer: float) -> tuple[bool, bool]:
@@ -119,16 +119,16 @@ def precision(answers: Sequence[Sequence[float]], *, truths: tuple[float, float]
         )
         return first, second
 
-    return _told(
+    return _report(
         f"The precision of {target}", answers, truths=truths, fits=fits,
         note="An answer is impossible where its last bit is finer than the last bits of what was added.",
     )  # fmt: skip
 
 
-def _told(
+def _report(
     title: str, answers: Sequence[Sequence[float]], *, truths: tuple[float, float],
     fits: Callable[[float], tuple[bool, bool]], note: str,
-) -> Finding:  # fmt: skip
+) -> AttackFinding:  # fmt: skip
     if len(answers) != 2 or not all(len(side) for side in answers):
         raise ParameterError("answers", "two lists, of answers about each of two tables", answers)
     seen = np.zeros((2, 4), dtype=np.int64)
@@ -141,11 +141,11 @@ def _told(
     wrong = float((seen[0, 2] + seen[1, 1]) / each.sum())
     decided = int(seen[:, 1:3].sum())
     rate = against_guessing(int(seen[0, 1] + seen[1, 2]), trials=decided, chance=0.5) if decided else None
-    return Finding(
+    return AttackFinding(
         title=title,
         verdict=(
             f"{right:.1%} of the answers are possible for the true table alone, {wrong:.1%} for the other one alone: "
-            f"{rate.judged}."
+            f"{rate.verdict}."
             if rate is not None
             else "No answer is possible for one of the two tables alone: the low bits say nothing."
         ),

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import Array, MadeUp
 from hubbub.attack.success_rate import against_guessing
 from hubbub.errors import ParameterError
@@ -26,7 +26,7 @@ METHODS = (LEAST_SQUARES, LINEAR_PROGRAM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """What the attacker believes, before he looks at the truth."""
+    """The attacker's belief, before it is compared with the truth."""
 
     bits: Array
     seconds: float
@@ -72,7 +72,7 @@ def guess(asked: Array, told: Array, *, method: str = LEAST_SQUARES) -> Guess:
 def reconstruction(
     secret: Any, answers: Answers, *, target: str, count: int | None = None, seed: int = 0,
     methods: tuple[str, ...] = (LEAST_SQUARES,),
-) -> Finding:  # fmt: skip
+) -> AttackFinding:  # fmt: skip
     """Ask for many random subsets, rebuild the column, and compare it with the truth that only the lab knows."""
     truth = np.asarray(secret, dtype=np.int8)
     asked = questions(len(truth), count=count or 4 * len(truth), seed=seed)
@@ -84,7 +84,7 @@ def reconstruction(
         rows.append((method, f"{right[method] / len(truth):.1%}", f"{found.seconds:.1f} s"))
     base = max(float(truth.mean()), 1 - float(truth.mean()))
     rate = against_guessing(max(right.values()), trials=len(truth), chance=base, tries=len(methods))
-    return Finding(
+    return AttackFinding(
         title=f"Reconstruction of {len(truth):,} secret bits from {target}",
         verdict=f"{rate.share:.1%} of the bits were found{rate.beside_chance}.",
         works=rate.is_better,
@@ -121,7 +121,7 @@ def noised(secret: Any, *, size: float, seed: int = 1) -> Answers:
     """A target that adds noise up to ``size``: too little of it where the questions are many."""
     plain = exact(secret)
 
-    def told(asked: Array) -> Array:
+    def answer(asked: Array) -> Array:
         return np.asarray(plain(asked) + np.rint((2 * MadeUp(seed, "noise").uniform(len(asked)) - 1) * size))
 
-    return told
+    return answer

@@ -1,4 +1,4 @@
-"""How often an attack is right, beside how often somebody would be who has not seen the release.
+"""The rate at which an attack is right, beside the rate of somebody who has not seen the release.
 
 A share alone says little: 60% of a thousand fair bits is a leak, 100% of five is luck, and 95% is nothing where 95% of
 people share the value. What decides is how likely luck alone makes so many guesses right.
@@ -48,12 +48,12 @@ class SuccessRate:
 
     @property
     def is_better(self) -> bool:
-        """Whether luck is ruled out, at ``LEVEL``."""
+        """True if luck is ruled out, at ``LEVEL``."""
         return self.p_value <= LEVEL
 
     @property
     def is_decidable(self) -> bool:
-        """Whether there are enough guesses to rule luck out at all."""
+        """True if there are enough guesses to rule luck out at all."""
         return self.least_p_value <= LEVEL
 
     @property
@@ -61,10 +61,10 @@ class SuccessRate:
         """Return the end of a sentence that begins with the share."""
         if self.is_better:
             return f", and {self.chance:.1%} by chance"
-        return f": {self.judged}, which is {self.chance:.1%}"
+        return f": {self.verdict}, which is {self.chance:.1%}"
 
     @property
-    def judged(self) -> str:
+    def verdict(self) -> str:
         """Return what the numbers say, in a few words."""
         if self.is_better:
             return "better than chance"
@@ -73,11 +73,11 @@ class SuccessRate:
     def __str__(self) -> str:
         sentence = (
             f"{self.right:,} of {self.trials:,} guesses are right ({self.share:.1%}); without the release "
-            f"{self.chance:.1%} would be. Luck alone does as well with p = {_written(self.p_value)}"
+            f"{self.chance:.1%} would be. Luck alone does as well with p = {_write(self.p_value)}"
         )
         if self.is_better or self.is_decidable:
-            return f"{sentence}: {self.judged} at the level {LEVEL:.0e}."
-        return f"{sentence}: {self.judged} at the level {LEVEL:.0e} (all right: p = {_written(self.least_p_value)})."
+            return f"{sentence}: {self.verdict} at the level {LEVEL:.0e}."
+        return f"{sentence}: {self.verdict} at the level {LEVEL:.0e} (all right: p = {_write(self.least_p_value)})."
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
@@ -156,7 +156,7 @@ def against_likely_records(
     likely = {cell: math.prod(own.get(value, 0.0) for own, value in zip(shares, cell, strict=True)) for cell in cells}
     copies = [float(p) for share in likely.values() if share for p in binom.sf(range(people), people, share)]
 
-    def bound(records: Sequence[Record], right: int) -> float:
+    def bound_p_value(records: Sequence[Record], right: int) -> float:
         held = [(likely[record], many) for record, many in Counter(records).items() if record in likely]
         laws = [[*binom.pmf(range(many), people, share), binom.sf(many - 1, people, share)] for share, many in held]
 
@@ -171,8 +171,8 @@ def against_likely_records(
         right=right,
         trials=trials,
         chance=sum(sorted(copies, reverse=True)[:trials]) / trials,
-        p_value=bound(guessed, right),
-        least_p_value=bound(truth, people),
+        p_value=bound_p_value(guessed, right),
+        least_p_value=bound_p_value(truth, people),
     )
 
 
@@ -184,5 +184,5 @@ def _several(p_value: float, tries: int) -> float:
     return min(1.0, p_value * tries)
 
 
-def _written(p_value: float) -> str:
+def _write(p_value: float) -> str:
     return f"{p_value:.2g}" if p_value >= 1e-300 else "0 (below 1e-300)"

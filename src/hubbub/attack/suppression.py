@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from hubbub.attack.finding import Finding
+from hubbub.attack.finding import AttackFinding
 from hubbub.errors import HubbubError, ParameterError
 
 Range = tuple[int, int]
@@ -24,7 +24,7 @@ _HIDDEN = frozenset({"*", "", "-", "s", "x", ".."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedTable:
     """Counts with margins: the first row and the first column are totals, None is a cell that was left out."""
 
     rows: tuple[str, ...]
@@ -47,7 +47,7 @@ class Published:
             raise ParameterError("most", "0 or more", self.most)
 
     @classmethod
-    def read(cls, text: str, *, most: int | None = None) -> "Published":
+    def read(cls, text: str, *, most: int | None = None) -> "PublishedTable":
         """From CSV or tab-separated text whose first row and column are names, and the next ones totals."""
         dialect = "excel-tab" if "\t" in text.split("\n", 1)[0] else "excel"
         lines = [line for line in csv.reader(io.StringIO(text.strip()), dialect=dialect) if line]
@@ -70,7 +70,7 @@ class Published:
 
     @property
     def hidden(self) -> tuple[Place, ...]:
-        """Where a count was left out."""
+        """The places where a count was left out."""
         return tuple((i, j) for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell is None)
 
 
@@ -95,8 +95,9 @@ def _lines(shape: Place) -> Iterator[tuple[Place, list[Place]]]:
         yield (0, j), [(i, j) for i in range(1, height)]
 
 
-def one_line_at_a_time(table: Published) -> dict[Place, Range | None]:
-    """What a reader with a pencil finds: cells that are alone in their line, then what a row leaves for each of them.
+def one_line_at_a_time(table: PublishedTable) -> dict[Place, Range | None]:
+    """Return the result of a reader with a pencil: cells that are alone in their line, then the rest of a row for each
+    of them.
 
     None where a row says nothing, because its own total is hidden.
     """
@@ -126,7 +127,7 @@ def one_line_at_a_time(table: Published) -> dict[Place, Range | None]:
     return found
 
 
-def exact_ranges(table: Published) -> dict[Place, Range]:
+def exact_ranges(table: PublishedTable) -> dict[Place, Range]:
     """The least and the greatest count that each hidden cell has in any table with the published numbers."""
     hidden = table.hidden
     if not hidden:
@@ -163,15 +164,20 @@ def exact_ranges(table: Published) -> dict[Place, Range]:
     return found
 
 
-def suppression(table: Published) -> Finding:
+def suppression(table: PublishedTable) -> AttackFinding:
     """Bounds for every hidden cell, by a pencil and exactly; those that can only be one number are marked."""
     pencil, exact = one_line_at_a_time(table), exact_ranges(table)
     pinned = [place for place, (low, high) in exact.items() if low == high]
     rows = [
-        (f"{table.rows[i]} / {table.columns[j]}", _shown(pencil[i, j]), _shown(exact[i, j]), "←" * ((i, j) in pinned))
+        (
+            f"{table.rows[i]} / {table.columns[j]}",
+            _show_range(pencil[i, j]),
+            _show_range(exact[i, j]),
+            "←" * ((i, j) in pinned),
+        )
         for i, j in table.hidden
     ]
-    return Finding(
+    return AttackFinding(
         title="Suppressed counts, worked out again",
         verdict=f"{len(pinned)} of {len(exact)} hidden counts can only be one number."
         if pinned
@@ -185,21 +191,21 @@ def suppression(table: Published) -> Finding:
     )
 
 
-def _shown(one: Range | None) -> str:
+def _show_range(one: Range | None) -> str:
     if one is None:
         return "–"
     low, high = one
     return str(low) if low == high else f"{low}–{high if high < 1 << 60 else '…'}"
 
 
-def _draw(table: Published, exact: dict[Place, Range], axes: Any) -> None:
+def _draw(table: PublishedTable, exact: dict[Place, Range], axes: Any) -> None:
     widths = np.full((len(table.rows), len(table.columns)), np.nan)
     for (i, j), (low, high) in exact.items():
         widths[i, j] = min(high - low, 20)
     axes.imshow(widths, cmap="YlGnBu", aspect="auto", vmin=0, vmax=2 * max(1.0, np.nanmax(widths, initial=0)))
     for i, row in enumerate(table.cells):
         for j, cell in enumerate(row):
-            shown = str(cell) if cell is not None else _shown(exact[i, j])
+            shown = str(cell) if cell is not None else _show_range(exact[i, j])
             pinned = cell is None and exact[i, j][0] == exact[i, j][1]
             axes.text(
                 j, i, shown, ha="center", va="center", fontsize=9, weight="bold" if pinned else "normal",
@@ -210,12 +216,12 @@ def _draw(table: Published, exact: dict[Place, Range], axes: Any) -> None:
     axes.set_title("Hidden counts: red ones can only be one number")
 
 
-def read_table(path: str | Path, *, most: int | None = None) -> Published:
+def read_table(path: str | Path, *, most: int | None = None) -> PublishedTable:
     """From a file."""
-    return Published.read(Path(path).read_text(encoding="utf-8"), most=most)
+    return PublishedTable.read(Path(path).read_text(encoding="utf-8"), most=most)
 
 
-def hcup() -> Published:
+def hcup() -> PublishedTable:
     """Discharges of ovarian cancer patients in New Jersey in 2009, as published: counts of 10 and less are hidden."""
     hidden: Sequence[Sequence[int | None]] = (
         (735, 535, 82, 58, 18, None, 19, 22),
@@ -225,7 +231,7 @@ def hcup() -> Published:
         (298, 229, 35, 13, None, None, None, None),
         (34, 29, None, None, None, None, None, None),
     )
-    return Published(
+    return PublishedTable(
         rows=("all", "1-17", "18-44", "45-64", "65-84", "85+"),
         columns=("all", "White", "Black", "Hispanic", "Asian/Pacific", "Native American", "Other", "Missing"),
         cells=tuple(tuple(row) for row in hidden),

@@ -23,7 +23,7 @@ _MOST_CHOOSING = 20_000
 
 
 def draws_that_count(samples: int) -> int:
-    """How many of so many draws test the event: those that did not choose it."""
+    """Return the number of ``samples`` draws that test the event: those that did not choose it."""
     return samples - min(samples // _CHOOSING_SHARE, _MOST_CHOOSING)
 
 
@@ -72,7 +72,7 @@ class Drawn:
     def more(self, samples: int) -> None:
         """So many more on each input: from then on bounds are read from all, as if they had been drawn at once."""
         further = _answers(*self._drawing, times=whole("samples", samples, least=1))
-        one, other = (_joined(*sides) for sides in zip(self._answers, further, strict=True))
+        one, other = (_join(*sides) for sides in zip(self._answers, further, strict=True))
         self._hold((one, other))
 
     def epsilon(self, *, delta: float = 0.0, confidence: float = CONFIDENCE) -> Finding:
@@ -85,7 +85,7 @@ class Drawn:
         def worth(p: Floats, q: Floats) -> Floats:
             return np.log(np.maximum(p - delta, 1e-12)) - np.log(q)
 
-        bound, evidence = self._bound(confidence=confidence, proven=proven, worth=worth)
+        bound, evidence = self._prove_bound(confidence=confidence, proven=proven, worth=worth)
         return Finding(epsilon=bound, delta=delta, bounds="epsilon", confidence=confidence, **evidence)
 
     def delta(self, *, epsilon: float, confidence: float = CONFIDENCE) -> Finding:
@@ -99,10 +99,10 @@ class Drawn:
         def worth(p: Floats, q: Floats) -> Floats:
             return p - growth * q
 
-        bound, evidence = self._bound(confidence=confidence, proven=proven, worth=worth)
+        bound, evidence = self._prove_bound(confidence=confidence, proven=proven, worth=worth)
         return Finding(epsilon=epsilon, delta=bound, bounds="delta", confidence=confidence, **evidence)
 
-    def _bound(
+    def _prove_bound(
         self, *, confidence: float, proven: Callable[[Counts, float], float], worth: Worth
     ) -> tuple[float, dict[str, Any]]:
         level = level_of(confidence) / 2
@@ -147,7 +147,7 @@ def _answers(mechanism: Any, x: Any, y: Any, *, times: int) -> tuple[Outputs, Ou
     return on_x, on_y
 
 
-def _joined(first: Outputs, further: Outputs) -> Outputs:
+def _join(first: Outputs, further: Outputs) -> Outputs:
     if isinstance(first, np.ndarray) and isinstance(further, np.ndarray):
         return np.concatenate([first, further])
     return [*first, *further]

@@ -1,4 +1,4 @@
-"""What two counts prove: exact confidence bounds, and what follows from them for ε and δ.
+"""Exact confidence bounds from two counts, and their consequences for ε and δ.
 
 An event E (a set of outputs, fixed before these draws were made) came ``hits`` times in ``draws`` draws on one input
 and ``other_hits`` times in ``other_draws`` draws on its neighbour. If the mechanism is (ε, δ)-private then
@@ -51,7 +51,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How often one event came on an input, and on its neighbour."""
+    """The number of times that one event came on an input, and on its neighbour."""
 
     hits: int
     draws: int
@@ -111,7 +111,7 @@ def delta_joint(counts: Counts, *, confidence: float, epsilon: float) -> float:
 
 
 def refutes(counts: Counts, *, epsilon: float, delta: float, confidence: float) -> bool:
-    """Whether every (p, q) of the joint region breaks p ≤ e^ε·q + δ."""
+    """Return True if every (p, q) of the joint region breaks p ≤ e^ε·q + δ."""
     growth = _growth(epsilon)
     delta = _share("delta", delta)
     return _least(counts, confidence, lambda p, q: p - growth * q - delta) > 0

@@ -72,7 +72,7 @@ class Guessed(Finding):
     """Numbers of guesses that were tried, and share the confidence."""
 
     def accuses(self, epsilon: float, *, delta: float | None = None) -> bool:
-        """Whether so many right guesses refute the claim (ε, δ); δ as audited unless given."""
+        """Return True if the number of right guesses refutes the claim (ε, δ); δ as audited unless given."""
         right, guesses, many = self.counts.hits, self.counts.draws, self.canaries
         if delta is None or delta == self.delta:
             return 0.0 < self.epsilon >= epsilon
@@ -80,7 +80,7 @@ class Guessed(Finding):
 
     @property
     def most(self) -> float:
-        """The largest ε that so many canaries can prove: when every guess is right."""
+        """Return the largest ε that this many canaries can prove: when every guess is right."""
         return proven(self.canaries, guesses=self.canaries, canaries=self.canaries, delta=self.delta, level=self._level)
 
     def sight(self, epsilon: float) -> float | None:
@@ -142,7 +142,7 @@ def one_run(
     order = np.argsort(scores, kind="stable")
     tried = sizes(many, _above(scores))
     found = [
-        _guessed(order, inside, size, delta=delta, confidence=confidence, tests=len(tried), level=level)
+        _judge_guesses(order, inside, size, delta=delta, confidence=confidence, tests=len(tried), level=level)
         for size in tried
     ]
     best = max(range(len(tried)), key=lambda place: (found[place].accuses(epsilon), found[place].epsilon))
@@ -150,7 +150,7 @@ def one_run(
     counterexample = None
     if finding.accuses(epsilon):
         about = f"{many} canaries, each in or out by a fair coin; one run"
-        shown = _shown(order, tried[best], canaries, inside, scores)
+        shown = _show_guesses(order, tried[best], canaries, inside, scores)
         counterexample = Counterexample(about=about, shown=shown, sentences=(repr(finding),), finding=finding)
     words = Claim.pure(epsilon, delta)
     if isinstance(output, Raised):
@@ -178,7 +178,7 @@ def sizes(canaries: int, above: int) -> list[tuple[int, int]]:
 
 
 def p_value(right: int, *, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
-    """At most this probable are so many right guesses, or more, if the claim holds."""
+    """Bound the probability of this many right guesses, or more, if the claim holds."""
     right = whole("right", right, least=0, most=guesses)
     if right == 0:
         return 1.0
@@ -189,19 +189,19 @@ def p_value(right: int, *, guesses: int, canaries: int, epsilon: float, delta: f
 
 
 def proven(right: int, *, guesses: int, canaries: int, delta: float, level: float) -> float:
-    """The largest ε that so many right guesses refute; 0 when they refute none."""
+    """Return the largest ε that this many right guesses refute; 0 when they refute none."""
 
-    def refuted(epsilon: float) -> bool:
+    def refutes(epsilon: float) -> bool:
         return p_value(right, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta) <= level
 
     steps = [_HIGHEST * step / _SCAN for step in range(_SCAN + 1)]
-    last = max((place for place, step in enumerate(steps) if refuted(step)), default=None)
+    last = max((place for place, step in enumerate(steps) if refutes(step)), default=None)
     if last is None or last == _SCAN:
         return 0.0 if last is None else _HIGHEST
     low, high = steps[last], steps[last + 1]
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
+        low, high = (middle, high) if refutes(middle) else (low, middle)
     return low
 
 
@@ -239,12 +239,12 @@ def _scores(output: Any, canaries: Sequence[Any], score: Callable[[Any, Any], fl
 
 
 def _above(scores: np.ndarray[Any, Any]) -> int:
-    """How many scores are above the mean of those that are finite."""
+    """Count the scores above the mean of those that are finite."""
     finite = scores[np.isfinite(scores)]
     return int(np.count_nonzero(scores > finite.mean())) if len(finite) else len(scores) // 2
 
 
-def _guessed(
+def _judge_guesses(
     order: Any, inside: Any, size: tuple[int, int], *, delta: float, confidence: float, tests: int, level: float
 ) -> Guessed:
     high, low = size
@@ -263,7 +263,7 @@ def _guessed(
     )
 
 
-def _shown(order: Any, size: tuple[int, int], canaries: Sequence[Any], inside: Any, scores: Any) -> str:
+def _show_guesses(order: Any, size: tuple[int, int], canaries: Sequence[Any], inside: Any, scores: Any) -> str:
     """The clearest guesses, from both ends, and what was true."""
     high, low = size
     each = _SHOWN // 2 if low else _SHOWN

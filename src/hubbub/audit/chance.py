@@ -35,7 +35,7 @@ class Chance:
         return low + self.below(high - low + 1)
 
     def one_in(self, many: int) -> bool:
-        """True once in so many times."""
+        """Return True once in this many times."""
         return self.below(many) == 0
 
     def choice(self, of: Sequence[T]) -> T:
@@ -47,7 +47,7 @@ class Chance:
         rest = list(of)
         return [rest.pop(self.below(len(rest))) for _ in range(min(many, len(rest)))]
 
-    def shuffled(self, of: Sequence[T]) -> list[T]:
+    def shuffle(self, of: Sequence[T]) -> list[T]:
         """All of them, in no order."""
         return self.sample(of, len(of))
 

@@ -30,7 +30,7 @@ from hubbub.audit.glance import FEW, SUSPICION, many
 from hubbub.errors import ConformanceError
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.registry import Specimen
+    from hubbub.mechanisms.specimens.specimen import Specimen
 
 FALSE_ALARM = 1e-6
 LAW_ALARM = FALSE_ALARM / 4
@@ -55,7 +55,7 @@ _PARTS = ("Claim", "Proof", "Needs", "Ref")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a specimen was asked and what came out, a line each."""
+    """The questions to a specimen and its answers, a line each."""
 
     name: str
     lines: tuple[str, ...]
@@ -66,7 +66,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What an audit is asked: the claim, which half of it is put to the test, and with how many draws."""
+    """The task of an audit: the claim, the half of it that is put to the test, and the number of draws."""
 
     epsilon: float
     delta: float
@@ -81,8 +81,8 @@ class Trial:
             mechanism, *pair, epsilon=self.epsilon, samples=self.samples, confidence=1 - FALSE_ALARM
         )
 
-    def refuted_by(self, finding: Finding) -> bool:
-        """Whether a finding accuses the claim."""
+    def is_refuted_by(self, finding: Finding) -> bool:
+        """Return True if a finding accuses the claim."""
         return finding.accuses(self.epsilon, delta=self.delta)
 
     def __str__(self) -> str:
@@ -194,10 +194,10 @@ def check_law(
 
 
 def check_audit(specimen: "Specimen") -> str:
-    """What an audit can prove stays below the claim."""
+    """Check that everything an audit can prove stays below the claim."""
     trial = trial_of(specimen)
     finding = trial.run(specimen.mechanism, specimen.pair)
-    if trial.refuted_by(finding):
+    if trial.is_refuted_by(finding):
         raise _fault(specimen, f"an audit refutes the claim {trial}: {finding!r}")
     return repr(finding)
 
@@ -206,7 +206,7 @@ def check_twin(specimen: "Specimen") -> str:
     """The same audit, with the same settings, accuses the twin of breaking the honest mechanism's claim."""
     trial = trial_of(specimen)
     finding = trial.run(specimen.twin, specimen.pair)
-    if not trial.refuted_by(finding):
+    if not trial.is_refuted_by(finding):
         raise _fault(specimen, f"the audit does not see that the twin breaks the claim {trial}: {finding!r}")
     return repr(finding)
 

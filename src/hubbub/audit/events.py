@@ -49,7 +49,7 @@ class Region(Protocol):
     """A set of values of a view."""
 
     def hits(self, view: View, outputs: Outputs | Batch) -> int:
-        """How many of the outputs fall into the region."""
+        """Count the outputs in the region."""
         ...
 
     def words(self, name: str) -> str:
@@ -58,14 +58,14 @@ class Region(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class OutputEvent:
     """A set of outputs, fixed before the draws that test it."""
 
     view: View
     region: Region
 
     def hits(self, outputs: Outputs | Batch) -> int:
-        """How many of the outputs belong to the event."""
+        """Count the outputs in the event."""
         return self.region.hits(self.view, outputs)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
+class TailRegion:
     """Numbers at or beyond a threshold."""
 
     threshold: float
@@ -113,7 +113,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class CategoryRegion:
     """Some of the common values; ``others`` says whether every value that is not common belongs too."""
 
     chosen: tuple[Hashable, ...]
@@ -134,7 +134,7 @@ class Cells:
         return f"{name} {single if len(values) == 1 else several} {listed}"
 
 
-def choose(first: Outputs, second: Outputs, *, worth: Worth, draws: int, level: float) -> Event:
+def choose(first: Outputs, second: Outputs, *, worth: Worth, draws: int, level: float) -> OutputEvent:
     """The event that ``draws`` fresh draws a side should prove most with, more likely on ``first``'s input."""
     return Candidates(Batch(first), Batch(second)).best(worth=worth, draws=draws, level=level)
 
@@ -151,14 +151,14 @@ class Candidates:
             else:
                 self._families.append(_cells(view, (view.keys(first), view.keys(second))))
 
-    def best(self, *, worth: Worth, draws: int, level: float, likelier: int = 0) -> Event:
+    def best(self, *, worth: Worth, draws: int, level: float, likelier: int = 0) -> OutputEvent:
         """The one that ``draws`` fresh draws a side should prove most with, more likely on the side ``likelier``."""
-        weighed = [family.weighed(likelier) for family in self._families]
+        weighed = [family.weigh(likelier) for family in self._families]
         scores = _scores(weighed, worth=worth, draws=draws, level=level)
         best, start = int(np.argmax(scores)), 0
         for family, offered in zip(self._families, weighed, strict=True):
             if best < start + len(offered.hits):
-                return Event(view=family.view, region=offered.at(best - start))
+                return OutputEvent(view=family.view, region=offered.at(best - start))
             start += len(offered.hits)
         raise AssertionError("the best of all candidates is one of them")
 
@@ -174,7 +174,9 @@ class _Weighed:
 
 
 def _scores(weighed: Sequence[_Weighed], *, worth: Worth, draws: int, level: float) -> Floats:
-    """What each candidate should prove; all of them at once, since there are thousands in dozens of families."""
+    """Return the expected proof of each candidate; all of them at once, since there are thousands
+    in dozens of families.
+    """
     wide = float(-special.ndtri(level)) + 0.25
     turns = np.linspace(0.0, math.pi / 2, 9)[:, None]
     sizes = [len(one.hits) for one in weighed]
@@ -203,7 +205,7 @@ class _Tails:
     of: tuple[int, int]
     at: Callable[[int], Region]
 
-    def weighed(self, likelier: int) -> _Weighed:
+    def weigh(self, likelier: int) -> _Weighed:
         one, other = likelier, 1 - likelier
         return _Weighed(self.counts[one], self.counts[other], (self.of[one], self.of[other]), self.at)
 
@@ -219,7 +221,7 @@ class _Prefixes:
     at: Callable[[Sequence[int]], Region]
 
     @classmethod
-    def counted(cls, view: View, places: tuple[Ints, Ints], cells: int, at: Callable[..., Region]) -> "_Prefixes":
+    def count(cls, view: View, places: tuple[Ints, Ints], cells: int, at: Callable[..., Region]) -> "_Prefixes":
         """From the cell of each draw on both sides; −1 is none."""
 
         def counts(side: Ints) -> Ints:
@@ -229,7 +231,7 @@ class _Prefixes:
         even, odd = ((counts(one[start::2]), counts(other[start::2])) for start in (0, 1))
         return cls(view=view, even=even, odd=odd, of=(len(one) // 2, len(other) // 2), at=at)
 
-    def weighed(self, likelier: int) -> _Weighed:
+    def weigh(self, likelier: int) -> _Weighed:
         one, other = likelier, 1 - likelier
         order = np.argsort(-(self.even[one] + 0.5) / (self.even[other] + 0.5), kind="stable")
         hits, others = (np.cumsum(self.odd[side][order]) for side in (one, other))
@@ -251,7 +253,7 @@ def _tails(view: View, numbers: tuple[Floats, Floats]) -> list[_Tails]:
             view=view,
             counts=(first, second),
             of=of,
-            at=lambda place: Tail(threshold=float(thresholds[place]), upper=upper),
+            at=lambda place: TailRegion(threshold=float(thresholds[place]), upper=upper),
         )
 
     return [family(False), family(True)]
@@ -268,7 +270,7 @@ def _intervals(view: View, numbers: tuple[Floats, Floats]) -> list[_Prefixes]:
     def at(cells: Sequence[int]) -> Region:
         return Intervals(edges=ends, chosen=frozenset(cells))
 
-    return [_Prefixes.counted(view, (one, other), len(edges) + 1, at)]
+    return [_Prefixes.count(view, (one, other), len(edges) + 1, at)]
 
 
 def _cells(view: View, keys: tuple[Sequence[Hashable], Sequence[Hashable]]) -> _Prefixes:
@@ -280,9 +282,9 @@ def _cells(view: View, keys: tuple[Sequence[Hashable], Sequence[Hashable]]) -> _
 
     def at(chosen: Sequence[int]) -> Region:
         named = tuple(cells[place] for place in chosen if place != rest)
-        return Cells(chosen=named, common=frozenset(cells), others=rest in chosen)
+        return CategoryRegion(chosen=named, common=frozenset(cells), others=rest in chosen)
 
-    return _Prefixes.counted(view, (one, other), rest + 1, at)
+    return _Prefixes.count(view, (one, other), rest + 1, at)
 
 
 def _quantiles(pooled: Floats, pieces: int) -> Floats:

@@ -64,7 +64,8 @@ class Laws:
         return max(_renyi(one, other, order) for one, other in self._orders())
 
     def standard_errors(self, *, epsilon: float, delta: float, bounds: str) -> float:
-        """How far from the claim the best event lies, in standard errors of one draw a side; n draws see √n times that.
+        """Return the distance of the best event from the claim, in standard errors of one draw a side; n draws see √n
+        times that.
 
         By Neyman and Pearson the best event is a likelihood-ratio set, so that looking at those is enough.
         """

@@ -1,4 +1,4 @@
-"""The one entry point: look for a counterexample to a claim as hard as a few seconds allow, and say what was found.
+"""The entry point of audits: search for a counterexample to a claim as hard as a few seconds allow, and report it.
 
 First what needs no counting: faults of every pair. Then a search for the pair that tells most: a pilot of few draws on
 each, steps from the best one to its neighbours. Last, fresh draws on the best pairs, which had no part in any choice,
@@ -40,7 +40,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How hard to look. The defaults are what every planted fault must be found with."""
+    """The effort of an audit. Every planted fault must be found with the defaults."""
 
     pairs: int = 24
     """Pairs that are looked at without counting."""
@@ -80,15 +80,15 @@ class _Examination:
             self._progress(f"looking at {pair.about}", 0.4 * place / len(pairs))
             faults = self._faults(pair)
             if faults:
-                return self._ended([], self._smallest(pair, faults))
-        best = self._searched(pairs[: self._settings.pilots])
+                return self._end([], self._smallest(pair, faults))
+        best = self._search(pairs[: self._settings.pilots])
         findings: list[tuple[Pair, Finding]] = []
         for place, pair in enumerate(best):
             self._progress(f"counting answers on {pair.about}", 0.7 + 0.3 * place / len(best))
-            findings += [(pair, one) for one in self._tested(pair, self._settings.samples, share=len(best))]
+            findings += [(pair, one) for one in self._test(pair, self._settings.samples, share=len(best))]
         accused = [(pair, one) for pair, one in findings if self._accuses(one)]
-        counted = self._counted_smaller(*accused[0]) if accused else None
-        return self._ended([one for _, one in findings], counted)
+        counted = self._shrink(*accused[0]) if accused else None
+        return self._end([one for _, one in findings], counted)
 
     def _faults(self, pair: Pair) -> list[str]:
         self._tried = self._tried.more(pairs=1)
@@ -108,47 +108,49 @@ class _Examination:
                     break
                 if left <= 0:
                     break
-        return Counterexample(about=pair.about, shown=self._subject.shown(pair), sentences=tuple(faults), finding=None)
+        return Counterexample(
+            about=pair.about, shown=self._subject.show_pair(pair), sentences=tuple(faults), finding=None
+        )
 
-    def _searched(self, pairs: list[Pair]) -> list[Pair]:
+    def _search(self, pairs: list[Pair]) -> list[Pair]:
         """The pairs on which most seems to be lost: nothing is claimed yet, so looking costs no confidence."""
         ranked: list[tuple[float, int, Pair]] = []
         for place, pair in enumerate(pairs):
             self._progress(f"a pilot on {pair.about}", 0.4 + 0.2 * place / len(pairs))
-            ranked.append((self._seen(pair), -place, pair))
+            ranked.append((self._pilot(pair), -place, pair))
         for step in range(self._settings.steps if ranked else 0):
             self._progress("moving to worse neighbours", 0.6 + 0.1 * step / self._settings.steps)
             near = self._subject.near(max(ranked)[2], self._chance)
             if near is None:
                 break
-            ranked.append((self._seen(near), -len(ranked), near))
+            ranked.append((self._pilot(near), -len(ranked), near))
         worst = [pair for _, _, pair in sorted(ranked, reverse=True, key=lambda one: one[:2])]
         return [*pairs[:1], *(pair for pair in worst if pair is not pairs[0])][: self._settings.finals]
 
-    def _seen(self, pair: Pair) -> float:
+    def _pilot(self, pair: Pair) -> float:
         """By how much a pilot passes the claim, at no confidence to speak of."""
         return max(
             one.epsilon - epsilon if one.bounds == "epsilon" else one.delta - delta
             for (epsilon, delta), one in zip(
-                self._subject.claim.points, self._bounded(pair, self._settings.pilot, confidence=_EVEN), strict=True
+                self._subject.claim.points, self._bound_loss(pair, self._settings.pilot, confidence=_EVEN), strict=True
             )
         )
 
-    def _tested(self, pair: Pair, samples: int, *, share: int) -> list[Finding]:
+    def _test(self, pair: Pair, samples: int, *, share: int) -> list[Finding]:
         """One finding for each point of the claim; all of them together have the confidence."""
         first = max(_LEAST, samples // self._settings.first)
         looks = 1 if first >= samples else 2
         level = level_of(self._settings.confidence) / (share * looks * len(self._subject.claim.points))
-        drawn = self._drawn(pair, min(first, samples))
+        drawn = self._draw(pair, min(first, samples))
         if looks == 2 and any(self._accuses(one) for one in self._read(drawn, confidence=_EVEN)):
             self._tried = self._tried.more(draws=2 * (samples - first))
             drawn.more(samples - first)
         return self._read(drawn, confidence=1 - level)
 
-    def _bounded(self, pair: Pair, samples: int, *, confidence: float) -> list[Finding]:
-        return self._read(self._drawn(pair, samples), confidence=confidence)
+    def _bound_loss(self, pair: Pair, samples: int, *, confidence: float) -> list[Finding]:
+        return self._read(self._draw(pair, samples), confidence=confidence)
 
-    def _drawn(self, pair: Pair, samples: int) -> Drawn:
+    def _draw(self, pair: Pair, samples: int) -> Drawn:
         self._tried = self._tried.more(draws=2 * samples)
         return Drawn(_Answers(self._subject), pair.x, pair.y, samples=samples)
 
@@ -162,7 +164,7 @@ class _Examination:
     def _accuses(self, finding: Finding) -> bool:
         return any(finding.accuses(epsilon, delta=delta) for epsilon, delta in self._subject.claim.points)
 
-    def _counted_smaller(self, pair: Pair, finding: Finding) -> Counterexample:
+    def _shrink(self, pair: Pair, finding: Finding) -> Counterexample:
         """Simpler pairs that are accused too, each by draws of its own; the first accusation stands by itself."""
         left = self._settings.shrinking // 10
         for smaller in self._subject.smaller(pair):
@@ -170,15 +172,15 @@ class _Examination:
                 break
             left -= 1
             self._progress("making the counterexample smaller", 0.98)
-            accused = [one for one in self._tested(smaller, self._settings.samples, share=1) if self._accuses(one)]
+            accused = [one for one in self._test(smaller, self._settings.samples, share=1) if self._accuses(one)]
             if accused:
                 pair, finding = smaller, accused[0]
                 break
         return Counterexample(
-            about=pair.about, shown=self._subject.shown(pair), sentences=(str(finding),), finding=finding
+            about=pair.about, shown=self._subject.show_pair(pair), sentences=(str(finding),), finding=finding
         )
 
-    def _ended(self, findings: list[Finding], counterexample: Counterexample | None) -> Report:
+    def _end(self, findings: list[Finding], counterexample: Counterexample | None) -> Report:
         self._progress("done", 1.0)
         return Report(
             subject=self._subject.name,

@@ -1,4 +1,4 @@
-"""What an audit found, in words and numbers that a reviewer can check by hand."""
+"""The result of an audit, in words and numbers that a reviewer can check by hand."""
 
 import math
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ class Finding:
     """Over both orders of the pair together."""
 
     def accuses(self, epsilon: float, *, delta: float | None = None) -> bool:
-        """Whether this evidence refutes the claim (ε, δ), at this finding's confidence; δ as audited unless given.
+        """Return True if this evidence refutes the claim (ε, δ), at this finding's confidence; δ as audited unless
+        given.
 
         One region of probabilities bounds every claim at once, so that asking about several costs no confidence.
         """

@@ -22,7 +22,7 @@ _MANY = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """What is audited and what it may be asked on."""
+    """The function that is audited, and the inputs on which it may be asked."""
 
     function: Callable[[list[Any]], Any]
     claim: Claim
@@ -85,13 +85,13 @@ class OfFunction:
             yield Pair(x=x, y=y, about=_about(x, y))
 
     def faults(self, pair: Pair) -> list[str]:
-        """Only counting tells: nothing is known of the inside."""
+        """List no faults: only counting shows them, since the inside is not known."""
         return []
 
     def answers(self, value: list[Any], *, times: int) -> Outputs:
         return [self._answer(list(value)) for _ in range(times)]
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         return f"x = {pair.x!r}\ny = {pair.y!r}"
 
     def _answer(self, rows: list[Any]) -> Any:

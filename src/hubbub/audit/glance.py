@@ -1,4 +1,4 @@
-"""How many draws are enough to begin with, when draws are held against a stated law.
+"""The number of draws to begin with, when draws are compared with a stated law.
 
 Nearly every mechanism is honest, and its draws are the dearest part of its audit. So an audit looks at some of them
 first, goes on to all of them where these look odd at all (a p-value up to `SUSPICION`), and gives its verdict by all.
@@ -23,7 +23,7 @@ from hubbub.audit import law
 from hubbub.audit.exact import Laws
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.registry import Specimen
+    from hubbub.mechanisms.specimens.specimen import Specimen
 
 SUSPICION = 0.05
 FEW = 10_000
@@ -39,17 +39,19 @@ def many(specimen: "Specimen") -> int:
 
 
 def first_looks(specimen: "Specimen", *, honest: Laws, twin: Laws, level: float) -> tuple[int, int]:
-    """How many answers, drawn together and drawn singly, are looked at first; ``level`` is that of the verdict."""
+    """Return the number of answers, drawn together and drawn singly, of the first look; ``level``
+    is that of the verdict.
+    """
     singly = next((size for size in _SIZES if _enough(size, honest, twin, level)), FEW)
     return many(specimen) // _PART, singly
 
 
-def missed(honest: Laws, other: Laws, *, draws: int, level: float) -> float:
-    """The chance that so many draws of the other law on each input pass for the honest one at the level."""
+def miss_probability(honest: Laws, other: Laws, *, draws: int, level: float) -> float:
+    """Return the probability that this many draws of the other law on each input pass for the honest one."""
     pairs = (honest.first, other.first), (honest.second, other.second)
     return min(1 - law.power(np.exp(one), np.exp(two), draws=draws, false_alarm=level) for one, two in pairs)
 
 
 def _enough(size: int, honest: Laws, twin: Laws, level: float) -> bool:
-    at_most = max(_MISSED, _SHARE * missed(honest, twin, draws=FEW, level=level))
-    return missed(honest, twin, draws=size, level=SUSPICION) <= at_most
+    at_most = max(_MISSED, _SHARE * miss_probability(honest, twin, draws=FEW, level=level))
+    return miss_probability(honest, twin, draws=size, level=SUSPICION) <= at_most

@@ -1,8 +1,8 @@
-"""How long an answer took, as an output: whoever asks holds a clock.
+"""The time of an answer, as an output: whoever asks holds a clock.
 
 `lower_bound_of_time` audits the time alone, as a finding of its own: noise of the machine can then neither hide what
-answers give away nor add to it. `timed` makes a function whose output is (answer, bucket of its time), for those who
-want to look at both at once. `examine_time` does it for a subject and its worst pairs.
+answers give away nor add to it. `time_answers` makes a function whose output is (answer, bucket of its time), for
+those who want to look at both at once. `examine_time` does it for a subject and its worst pairs.
 
 Times are whole nanoseconds. By default thresholds are quantiles of the draws that choose the event, as for any number;
 with ``powers`` a time is first put into the bucket [2^k, 2^(k+1)), which is coarse, and enough for a loop that runs or
@@ -44,7 +44,7 @@ _WARM = 16
 """Turns before the first that counts."""
 
 
-def timed(
+def time_answers(
     mechanism: Any, *, buckets: Buckets = "powers", clock: Clock = time.perf_counter_ns
 ) -> Callable[[Any], tuple[Any, int]]:
     """A function whose output is (answer, bucket of how long it took); an error is an answer, and took time too."""
@@ -77,7 +77,7 @@ def lower_bound_of_time(
 ) -> Finding:
     """A lower bound on ε at ``delta`` from the time that answers take, and from nothing else."""
     samples, warm = whole("samples", samples, least=100), whole("warm", warm)
-    ask = timed(mechanism, buckets=buckets, clock=clock)
+    ask = time_answers(mechanism, buckets=buckets, clock=clock)
     chance = Chance(f"{seed}/turns")
     taken: tuple[list[int], list[int]] = ([], [])
     for turn in range(warm + samples):
@@ -138,7 +138,7 @@ def examine_time(
 
 
 def _counterexample(subject: Subject, pair: Pair, finding: Finding) -> Counterexample:
-    return Counterexample(about=pair.about, shown=subject.shown(pair), sentences=(str(finding),), finding=finding)
+    return Counterexample(about=pair.about, shown=subject.show_pair(pair), sentences=(str(finding),), finding=finding)
 
 
 @dataclass(frozen=True, slots=True)

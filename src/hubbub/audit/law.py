@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ _MASS_ERROR = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How well draws fit a law."""
+    """The fit of draws to a law."""
 
     p_value: float
     """At most the true probability of a fit as bad as this, over all tests made here together."""
@@ -39,12 +39,12 @@ class Fit:
     cells: int
 
     def rejects(self, *, false_alarm: float) -> bool:
-        """Whether a law-abiding sampler would do this with probability at most ``false_alarm``."""
+        """Return True if a law-abiding sampler would do this with probability at most ``false_alarm``."""
         return self.p_value <= false_alarm
 
 
 def tally(draws: Any, outputs: Sequence[Hashable], cell: Callable[[Any], Hashable]) -> NDArray[np.int64]:
-    """How often each output came; one more entry, the last, counts everything that is not on the list."""
+    """Count each output; one more entry, the last, counts everything that is not on the list."""
     places = {output: place for place, output in enumerate(outputs)}
     counts = np.zeros(len(outputs) + 1, dtype=np.int64)
     if isinstance(draws, np.ndarray) and draws.ndim == 1 and draws.dtype.kind in "biuf":
@@ -64,7 +64,7 @@ def fit(observed: NDArray[np.int64], masses: Floats) -> Fit:
     expected = draws * np.append(masses, beyond)
     impossible = masses <= 0
     p_values = [0.0 if observed[:-1][impossible].any() else 1.0]
-    p_values.append(float(stats.binom.sf(observed[-1] - 1, draws, min(1.0, beyond + _MASS_ERROR))))
+    p_values.append(_binomial_tail(int(observed[-1]), draws, min(1.0, beyond + _MASS_ERROR)))
     groups = [_fine(expected)]
     if groups[0].max() >= COARSE_CELLS:
         groups.append(_coarse(expected))
@@ -87,9 +87,14 @@ def power(masses: Floats, true: Floats, *, draws: int, false_alarm: float) -> fl
         if freedom:
             is_, ought = np.bincount(group, really), np.bincount(group, expected)
             distance = 2 * float(np.sum(is_ * np.log(np.maximum(is_, 1e-300) / ought)))
-            threshold = stats.chi2.isf(false_alarm / (tests * _CALIBRATION), freedom)
-            powers.append(float(stats.ncx2.sf(threshold, freedom, max(distance, 0.0))))
+            threshold = special.chdtri(freedom, false_alarm / (tests * _CALIBRATION))
+            powers.append(float(1 - special.chndtr(threshold, freedom, max(distance, 0.0))))
     return max(powers, default=0.0)
+
+
+def _binomial_tail(least: int, draws: int, probability: float) -> float:
+    """Return the probability of at least so many successes; ``scipy.stats`` takes longer to load than a whole audit."""
+    return 1.0 if least == 0 else float(special.betainc(least, draws - least + 1, probability))
 
 
 def _likelihood_ratio(observed: NDArray[np.int64], expected: Floats, group: NDArray[np.int64]) -> float:
@@ -101,7 +106,7 @@ def _likelihood_ratio(observed: NDArray[np.int64], expected: Floats, group: NDAr
     total = float(ought.sum())
     statistic = 2 * float(np.sum(seen * np.log(np.maximum(seen, 1) / ought)))
     correction = 1 + (float(np.sum(total / ought)) - 1) / (6 * total * freedom)
-    return float(stats.chi2.sf(statistic / correction, freedom))
+    return float(special.chdtrc(freedom, max(statistic, 0.0) / correction))
 
 
 def _fine(expected: Floats) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
-"""How an auditor looks at an output: as a category, as a number, coordinate by coordinate.
+"""Views of an output: as a category, as a number, coordinate by coordinate.
 
 A `View` is a total function of one output, so that looking through it is post-processing and can only understate a
 loss. Which views are used is decided by the draws that choose the event, never by the draws that test it.
 
-Dozens of views ask the same of each output: what its parts are, as numbers and as categories. A `Read` answers once, so
-that a further view costs a look-up.
+Dozens of views ask the same of each output: what its parts are, as numbers and as categories. An `OutputReader` answers
+once, so that a further view costs a look-up.
 
 An error is an output like any other: what an attacker sees when a query fails is that it failed.
 """
@@ -37,7 +37,7 @@ class Raised:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-class Read:
+class OutputReader:
     """One output, with what views ask of it; each is found when it is first asked for."""
 
     __slots__ = ("_keys", "_numbers", "_parts", "output")
@@ -75,28 +75,28 @@ class Batch:
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs = outputs
-        self.seen: dict[Callable[[Read], Any], Any] = {}
+        self.seen: dict[Callable[[OutputReader], Any], Any] = {}
         """What views saw: both orders of a pair, and all points of a claim, are often looked at in the same way."""
-        self._reads: list[Read] | None = None
+        self._reads: list[OutputReader] | None = None
 
     def __len__(self) -> int:
         return len(self.outputs)
 
     @property
-    def reads(self) -> list[Read]:
+    def reads(self) -> list[OutputReader]:
         """Each output, to be asked."""
         if self._reads is None:
-            self._reads = [Read(output) for output in self.outputs]
+            self._reads = [OutputReader(output) for output in self.outputs]
         return self._reads
 
     @property
     def whole(self) -> bool:
-        """Whether they are whole numbers in an array, which need not be asked one by one."""
+        """True if the outputs are whole numbers in an array, which need not be asked one by one."""
         return isinstance(self.outputs, np.ndarray) and self.outputs.ndim == 1 and self.outputs.dtype.kind in "iu"
 
     @property
     def numeric(self) -> bool:
-        """Whether they are numbers in an array."""
+        """True if the outputs are numbers in an array."""
         return isinstance(self.outputs, np.ndarray) and self.outputs.ndim == 1 and self.outputs.dtype.kind in "iuf"
 
 
@@ -106,7 +106,7 @@ class View:
 
     name: str
     numeric: bool
-    of: Callable[[Read], Any]
+    of: Callable[[OutputReader], Any]
 
     def numbers(self, outputs: Outputs | Batch) -> NDArray[np.float64]:
         """The outputs as numbers; NaN where an output is not one."""
@@ -191,7 +191,7 @@ def key(output: Any) -> Hashable:
 
 
 def kind(output: Any) -> str:
-    """What sort of thing came out: an error by its class, a container by its type and length."""
+    """Name the sort of an output: an error by its class, a container by its type and length."""
     if isinstance(output, Raised):
         return f"error {output.kind}"
     if isinstance(output, np.ndarray) and output.ndim > 0:
@@ -204,17 +204,17 @@ def kind(output: Any) -> str:
     return f"{name} of {len(output)}" if isinstance(output, Mapping | Set | list | tuple) else name
 
 
-def as_number(read: Read) -> float:
+def as_number(read: OutputReader) -> float:
     """The view of an output as a number."""
     return number(read.output)
 
 
-def as_key(read: Read) -> Hashable:
+def as_key(read: OutputReader) -> Hashable:
     """The view of an output as a category."""
     return key(read.output)
 
 
-def as_kind(read: Read) -> str:
+def as_kind(read: OutputReader) -> str:
     """The view of what sort of thing came out."""
     return kind(read.output)
 
@@ -245,7 +245,7 @@ def views_of(*batches: Batch) -> tuple[View, ...]:
     return tuple(found)
 
 
-def _views_of_parts(rows: list[Read]) -> list[View]:
+def _views_of_parts(rows: list[OutputReader]) -> list[View]:
     places = [place for place, _ in Counter(chain.from_iterable(row.parts for row in rows)).most_common(_COORDINATES)]
     found = [View(name="the length of output", numeric=True, of=lambda read: float(len(read.parts)))]
     for place in places:
@@ -255,14 +255,14 @@ def _views_of_parts(rows: list[Read]) -> list[View]:
     for one, other in combinations(places[:_PAIRED], 2):
         found.append(View(name=f"output[{one!r}] − output[{other!r}]", numeric=True, of=_difference(one, other)))
     for name, fold in (("sum", sum), ("minimum", min), ("maximum", max), ("place of the maximum", _place_of_maximum)):
-        found.append(View(name=f"the {name} of output", numeric=True, of=_folded(fold)))
+        found.append(View(name=f"the {name} of output", numeric=True, of=_fold(fold)))
     members = Counter(chain.from_iterable(set(row.keys.values()) for row in rows)).most_common(_MEMBERS)
     for member, _ in members:
         found.append(View(name=f"whether output contains {member!r}", numeric=False, of=_contains(member)))
     return found
 
 
-def _fraction(read: Read) -> float:
+def _fraction(read: OutputReader) -> float:
     value = number(read.output)
     return value % 1 if math.isfinite(value) else math.nan
 
@@ -283,33 +283,33 @@ def _parts(output: Any) -> Mapping[Hashable, Any]:
     return dict(enumerate(output.ravel().tolist())) if isinstance(output, np.ndarray) and output.ndim else {}
 
 
-def _part_key(place: Hashable) -> Callable[[Read], Hashable]:
+def _part_key(place: Hashable) -> Callable[[OutputReader], Hashable]:
     return lambda read: read.keys.get(place, "nothing")
 
 
-def _part_number(place: Hashable) -> Callable[[Read], float]:
+def _part_number(place: Hashable) -> Callable[[OutputReader], float]:
     return lambda read: read.numbers.get(place, math.nan)
 
 
-def _difference(one: Hashable, other: Hashable) -> Callable[[Read], float]:
-    def difference(read: Read) -> float:
+def _difference(one: Hashable, other: Hashable) -> Callable[[OutputReader], float]:
+    def difference(read: OutputReader) -> float:
         here, there = read.numbers.get(one, math.nan), read.numbers.get(other, math.nan)
         return here - there if math.isfinite(here) and math.isfinite(there) else math.nan
 
     return difference
 
 
-def _folded(fold: Callable[..., Any]) -> Callable[[Read], float]:
-    def folded(read: Read) -> float:
+def _fold(fold: Callable[..., Any]) -> Callable[[OutputReader], float]:
+    def fold_output(read: OutputReader) -> float:
         values = list(read.numbers.values())
         return float(fold(values)) if values and all(map(math.isfinite, values)) else math.nan
 
-    return folded
+    return fold_output
 
 
 def _place_of_maximum(values: list[float]) -> int:
     return values.index(max(values))
 
 
-def _contains(member: Hashable) -> Callable[[Read], bool]:
+def _contains(member: Hashable) -> Callable[[OutputReader], bool]:
     return lambda read: member in read.keys.values()

@@ -1,4 +1,4 @@
-"""What an audit did and found: for a person, and as JSON for a file."""
+"""The work and the result of an audit: for a person, and as JSON for a file."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hubbub.audit.subject import Claim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """How much was looked at."""
+    """The amount of work done."""
 
     pairs: int = 0
     draws: int = 0
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def accused(self) -> bool:
-        """Whether the claim was refuted."""
+        """True if the claim was refuted."""
         return self.counterexample is not None
 
     @property

@@ -17,7 +17,7 @@ from hubbub.audit.glance import first_looks
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ConformanceError
-from hubbub.mechanisms.registry_specimen import Specimen
+from hubbub.mechanisms.specimens.specimen import Specimen
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 
@@ -69,19 +69,21 @@ class OfSpecimen:
         x, y = self.specimen.pair
         yield Pair(x=x, y=y, about="the pair on which it loses most")
         for _ in range(64):
-            found = _made(self.specimen, chance)
+            found = _make_pair(self.specimen, chance)
             if found is None:
                 return
             yield found
 
     def near(self, pair: Pair, chance: Chance) -> Pair | None:
-        return _made(self.specimen, chance)
+        return _make_pair(self.specimen, chance)
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         return iter(())
 
     def faults(self, pair: Pair) -> list[str]:
-        """What the stated law says against the claim, on any pair; on the worst one also the draws against the law."""
+        """List the faults of the stated law against the claim, on any pair; on the worst one also
+        of the draws against the law.
+        """
         if not (pair.x is self.specimen.pair[0] and pair.y is self.specimen.pair[1]):
             return _by_masses(self.specimen, pair)
         found, one = [], self.specimen
@@ -125,7 +127,7 @@ class OfSpecimen:
                     return found
         return self.specimen.mechanism.repeat(value, times=times)
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         return f"x = {pair.x!r}\ny = {pair.y!r}\n{self.specimen.mechanism!r}"
 
     @property
@@ -168,7 +170,7 @@ def _rows(specimen: Specimen, chance: Chance) -> Pair | None:
     return Pair(x=tuple(sorted(held)), y=tuple(sorted(other)), about="values in heaps, and one unit more or another")
 
 
-def _made(specimen: Specimen, chance: Chance) -> Pair | None:
+def _make_pair(specimen: Specimen, chance: Chance) -> Pair | None:
     """A neighbour by the norm; None where neighbours of that kind have a form of their own."""
     needs = specimen.mechanism.needs
     if needs.norm is Norm.ROWS:

@@ -1,4 +1,4 @@
-"""What an audit is pointed at: something that makes a claim, and that can be asked on inputs that it makes up itself.
+"""The subject of an audit: something that makes a claim, and that can be asked on inputs that it makes up itself.
 
 A subject never sees real data. It names its worst neighbours first and random ones after them, says what can be seen of
 a pair without counting (`faults`: replayed noise, exact masses, the order of charge and reading), and gives independent
@@ -13,7 +13,7 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.exact import zcdp_delta
 from hubbub.audit.outputs import Outputs
 from hubbub.errors import AccountingError
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 
 _SEEN = (0.02, 0.5)
 """Where a claim of ρ-zCDP is put to the test: at an ε whose δ can be counted."""
@@ -35,7 +35,7 @@ class Claim:
 
     @classmethod
     def of(cls, event: Event) -> "Claim":
-        """What an event claims; of zCDP, the points of its (ε, δ) curve that an audit can count."""
+        """Return the claim of an event; of zCDP, the points of its (ε, δ) curve that an audit can count."""
         failure = float(event.failure)
         if event.epsilon is not None:
             return cls.pure(float(event.epsilon), failure)
@@ -62,12 +62,12 @@ class Subject(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called."""
+        """The name of the subject."""
         ...
 
     @property
     def claim(self) -> Claim:
-        """What it claims."""
+        """The claim of the subject."""
         ...
 
     def pairs(self, chance: Chance) -> Iterator[Pair]:
@@ -83,14 +83,14 @@ class Subject(Protocol):
         ...
 
     def faults(self, pair: Pair) -> list[str]:
-        """What is wrong with the pair without any counting, a sentence each; none where nothing is."""
+        """List the faults of the pair that show without any counting, a sentence each; none where nothing is wrong."""
         ...
 
     def answers(self, value: Any, *, times: int) -> Outputs:
         """Independent answers on one input; errors are outputs (`Raised`)."""
         ...
 
-    def shown(self, pair: Pair) -> str:
+    def show_pair(self, pair: Pair) -> str:
         """The pair so that a person can follow it."""
         ...
 

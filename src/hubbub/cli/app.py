@@ -47,9 +47,10 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import anonymity, attack, audit, budget, check, diagnose, explain, init, ledger, publish, query
-    from hubbub.cli.attack_people import add
-    from hubbub.cli.tour import tour
+    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, publish, query
+    from hubbub.cli.lab import anonymity, attack
+    from hubbub.cli.lab.attack_people import add
+    from hubbub.cli.lab.tour import tour
 
     app.command()(query.query)
     app.command()(explain.explain)
@@ -70,7 +71,7 @@ _grow()
 
 
 def main() -> None:
-    """What the script ``hubbub`` runs."""
+    """Run the script ``hubbub``."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ε shows an escape, not a traceback

@@ -1,10 +1,10 @@
-"""What the commands have in common: which ledger, and exact numbers."""
+"""The common parts of commands: the ledger, and exact numbers."""
 
 import os
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from hubbub.privacy.budget import Budget
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|[0-9]{1,40}/[0-9]{1,40}", re.ASCII)
-
-LedgerArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="LEDGER",
-        help="A file or a postgresql:// URL; without one, the environment's HUBBUB_LEDGER.",
-        show_default=False,
-    ),
-]
-"""Variadic, so that it may be left out before other arguments; ``location`` wants at most one."""
 
 
 def exact(text: str) -> Fraction:
@@ -35,25 +25,6 @@ def exact(text: str) -> Fraction:
         raise typer.BadParameter(f"{text!r} divides by zero.") from None
 
 
-Epsilon = Annotated[Fraction, typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="The total ε.")]
-TotalDelta = Annotated[
-    Fraction | None,
-    typer.Option("--delta", parser=exact, metavar="NUMBER", help="The total δ; without one, pure ε is counted."),
-]
-SomeEpsilon = Annotated[
-    Fraction | None, typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="A limit of its own.")
-]
-SomeDelta = Annotated[
-    Fraction | None,
-    typer.Option("--delta", parser=exact, metavar="NUMBER", help="The limit's δ; without it, the account's."),
-]
-RenewDays = Annotated[
-    int | None,
-    typer.Option("--renew-days", min=1, help="Renew the budget every so many days: k periods cost k budgets."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
 def location(given: list[str] | None) -> str:
     """The ledger that is meant."""
     if given and len(given) > 1:
@@ -64,14 +35,14 @@ def location(given: list[str] | None) -> str:
     return found
 
 
-def looked_at(given: list[str] | None) -> "Ledger":
+def open_to_read(given: list[str] | None) -> "Ledger":
     """The ledger, for looking only."""
     from hubbub.ledger import Ledger
 
     return Ledger(location(given), create=False, writes=False)
 
 
-def owned(given: list[str] | None, *, create: bool = False) -> "Ledger":
+def open_to_write(given: list[str] | None, *, create: bool = False) -> "Ledger":
     """The ledger, for its owner to write to."""
     from hubbub.ledger import Ledger
 
@@ -98,7 +69,7 @@ def renewal_of(days: int | None) -> "Renewal | None":
 
 
 def expiry(days: int | None, expires: str | None) -> datetime | None:
-    """The end of a grant: so many days from now, or a moment (UTC unless it says otherwise)."""
+    """Read the end of a grant: a number of days from now, or a moment (UTC unless it says otherwise)."""
     if days is not None and expires is not None:
         raise typer.BadParameter("--days and --expires say the same thing; give one.", param_hint="--expires")
     if days is not None:

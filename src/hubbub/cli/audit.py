@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.arguments import Json, exact
-from hubbub.cli.data import POLICY, PolicyFile, Slack
+from hubbub.cli.arguments import exact
+from hubbub.cli.data import POLICY
+from hubbub.cli.options import Json, PolicyFile, Slack
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -46,15 +47,14 @@ def audit(
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a reviewer, too.")
     ] = None,
 ) -> None:
-    """Look for a counterexample to a claim of privacy, as hard as some seconds allow, and say what was found.
+    """Search for a counterexample to a claim of privacy, as hard as some seconds allow, and report it.
 
     A question is asked of tables that are made up from the schema of its policy. Data is never read.
 
     Exit status: 0 nothing found; 1 a claim is refuted; 2 refused.
     """
-    from hubbub.audit.examine import Settings, examine
+    from hubbub.audit.subjects.registry import SUBJECTS
     from hubbub.cli.printing import say, working
-    from hubbub.testing.subjects import SUBJECTS
 
     if listed:
         say(*SUBJECTS)
@@ -62,6 +62,8 @@ def audit(
     wanted = [*(SUBJECTS if every else ()), *(what or ())]
     if not wanted:
         raise ParameterError("NAME", "given: a name from hubbub audit --list, a question in SQL, or --all", None)
+    from hubbub.audit.examine import Settings, examine
+
     subjects = [one for name in wanted for one in _subjects(name, policy=policy, epsilon=epsilon, delta=delta)]
     settings = Settings(samples=draws)
     reports: list[Report] = []
@@ -90,16 +92,16 @@ def _subjects(
 
     A question that lacks bounds or limits is another one for each of their values: what it buys first is audited.
     """
-    from hubbub.testing.subjects import SUBJECTS, subject_of
+    from hubbub.audit.subjects.registry import SUBJECTS, subject_of
 
     if what in SUBJECTS or not what.lstrip().lower().startswith(("select", "with", "(")):
         return [subject_of(what)]
-    from hubbub.engines.duckdb import DuckDB
+    from hubbub.audit.subjects.bought_facts import lacks, looks_of
+    from hubbub.audit.subjects.queries import OfQuery
+    from hubbub.engines.duckdb.engine import DuckDB
     from hubbub.engines.public import schema_of
-    from hubbub.policy.checked import with_enforced
-    from hubbub.policy.read import read_policy
-    from hubbub.testing.facts import lacks, looks_of
-    from hubbub.testing.queries import OfQuery
+    from hubbub.policy.files.read import read_policy
+    from hubbub.session.checked import with_enforced
 
     place = policy or POLICY
     with DuckDB() as engine:

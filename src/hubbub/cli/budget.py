@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli.arguments import (
-    Epsilon,
-    Json,
-    LedgerArgument,
-    RenewDays,
-    SomeDelta,
-    SomeEpsilon,
-    TotalDelta,
-    expiry,
-    limit_of,
-    looked_at,
-    owned,
-    renewal_of,
-)
+from hubbub.cli.arguments import expiry, limit_of, open_to_read, open_to_write, renewal_of
+from hubbub.cli.options import Epsilon, Json, LedgerArgument, RenewDays, SomeDelta, SomeEpsilon, TotalDelta
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,10 +36,10 @@ Account = Annotated[str, typer.Argument(help="The account.", show_default=False)
 
 @app.command()
 def show(*, ledger: LedgerArgument = None, as_json: Json = False) -> None:
-    """Where every account, project and principal stands; what `hubbub budget LEDGER` does."""
+    """List the state of every account, project and principal; the same as `hubbub budget LEDGER`."""
     from hubbub.cli.printing import say
 
-    with looked_at(ledger) as opened:
+    with open_to_read(ledger) as opened:
         statements, grants, failures = opened.statements(), opened.grants(), opened.failures()
         place = opened.store.location
     if as_json:
@@ -90,7 +78,7 @@ def open_account(
 
     neighbors = Neighbors.REPLACE_ONE if replace_one else Neighbors.ADD_REMOVE
     budget = Budget(epsilon=epsilon, delta=delta or Fraction(0), neighbors=neighbors)
-    with owned(ledger, create=True) as opened:
+    with open_to_write(ledger, create=True) as opened:
         opened.open_account(account, budget, population=population, renewal=renewal_of(renew_days))
         say(f'Account "{account}" has {_budget(budget)}{_every(renew_days)}.')
 
@@ -108,7 +96,7 @@ def project(
     """Open a project under an account, or give it new limits: what it has spent stays spent."""
     from hubbub.cli.printing import say
 
-    with owned(ledger) as opened:
+    with open_to_write(ledger) as opened:
         limit = limit_of(opened, account, epsilon, delta)
         assert limit is not None
         opened.open_project(account, name, limit, renewal=renewal_of(renew_days))
@@ -134,7 +122,7 @@ def grant(
     until = expiry(days, expires)
     if renew_days is not None and epsilon is None:
         raise typer.BadParameter("needs an --epsilon: only a limit of its own is renewed.", param_hint="--renew-days")
-    with owned(ledger) as opened:
+    with open_to_write(ledger) as opened:
         limit = limit_of(opened, account, epsilon, delta)
         opened.grant(account, principal, limit=limit, project=under, expires=until, renewal=renewal_of(renew_days))
         upto = f"up to {_budget(limit)}{_every(renew_days)}" if limit else "all that the account has"
@@ -153,7 +141,7 @@ def revoke(
     """End a grant now; what was spent under it stays spent."""
     from hubbub.cli.printing import say
 
-    with owned(ledger) as opened:
+    with open_to_write(ledger) as opened:
         opened.revoke(account, principal)
         say(f'"{principal}" may spend nothing more from account "{account}".')
 
@@ -169,7 +157,7 @@ def thaw(
     from hubbub.cli.printing import say
     from hubbub.ledger import ALLOWANCE
 
-    with owned(ledger) as opened:
+    with open_to_write(ledger) as opened:
         many = opened.thaw(account, principal)
     if not many:
         say(f'"{principal}" has no failures on account "{account}": nothing was written.')
@@ -178,8 +166,8 @@ def thaw(
 
 
 def _table(title: str, statements: list["Statement"]) -> "Table":
-    from hubbub.cli.printing import amount, bar, cell, percent, share_of, stacked, table
-    from hubbub.ledger.recompute import symbol_of
+    from hubbub.cli.printing import amount, bar, cell, percent, share_of, stack, table
+    from hubbub.ledger.verify.recompute import symbol_of
 
     made = table(title, "who", "budget", "spent", "left", "charges", kept=("budget", "spent", "left", "charges"))
     for one in statements:
@@ -188,10 +176,10 @@ def _table(title: str, statements: list["Statement"]) -> "Table":
         every = [f"every {one.renewal.days} days"] if one.renewal else []
         made.add_row(
             _who(one),
-            stacked(*str(one.budget.filter.budget).split(", "), one.budget.neighbors),
-            stacked(bar(share, _BAR) + cell(f" {percent(share)}"), *str(one.odometer).split(", ")),
-            stacked(*left.split(", ")),
-            stacked(one.spent.charges, f"since {one.since:%Y-%m-%d}", *every),
+            stack(*str(one.budget.filter.budget).split(", "), one.budget.neighbors),
+            stack(bar(share, _BAR) + cell(f" {percent(share)}"), *str(one.odometer).split(", ")),
+            stack(*left.split(", ")),
+            stack(one.spent.charges, f"since {one.since:%Y-%m-%d}", *every),
         )
     return made
 
@@ -244,7 +232,7 @@ def _moment(moment: datetime) -> str:
 
 def _as_json(statements: list["Statement"], grants: list["Grant"], failures: list["Failures"]) -> dict[str, Any]:
     from hubbub.ledger.entry import ratio
-    from hubbub.ledger.recompute import symbol_of
+    from hubbub.ledger.verify.recompute import symbol_of
     from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
 
     return {

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hubbub.cli.arguments import Json
-from hubbub.cli.data import PolicyFile, default_policy
+from hubbub.cli.data import default_policy
+from hubbub.cli.options import Json, PolicyFile
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.policy.check import Finding, Report
+    from hubbub.engines.duckdb.owner_check import CheckFinding, OwnerReport
 
 
 def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
@@ -19,21 +19,22 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
 
     Exit status: 0 every promise is kept; 1 one is broken; 2 the policy or the data cannot be read.
     """
-    from hubbub.cli.owner import connected
+    from hubbub.cli.owner import connect
     from hubbub.cli.printing import complain, note, progress, say
-    from hubbub.engines.duckdb import DuckDB
+    from hubbub.engines.duckdb.engine import DuckDB
+    from hubbub.engines.duckdb.owner_check import check as checked
     from hubbub.engines.public import schema_of
-    from hubbub.policy.check import check as checked
-    from hubbub.policy.checked import record, stamps
-    from hubbub.policy.read import read_policy
+    from hubbub.policy.files.read import read_policy
+    from hubbub.session.checked import record, stamps
 
     file = policy or default_policy()
     with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:
         declared = read_policy(file, describe=lambda source: schema_of(engine, source))
     before = stamps(declared)  # ahead of the rest: to connect is to convert text and to attach databases
-    with progress("Converting text") as done, connected(declared, log=note, progress=done) as data:
+    with progress("Converting text") as done, connect(declared, log=note, progress=done) as data:
         report = checked(declared, data.ask, left_out=data.left_out)
-    record(file, report, before=before)
+        read = data.files()
+    record(file, report, before=before, read=read)
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))
     else:
@@ -47,7 +48,7 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
         say("", "Every promise is kept.")
 
 
-def _table(report: "Report") -> "Table":
+def _table(report: "OwnerReport") -> "Table":
     from hubbub.cli.printing import cell, table
 
     made = table(
@@ -69,11 +70,11 @@ def _table(report: "Report") -> "Table":
     return made
 
 
-def _mark(finding: "Finding") -> str:
+def _mark(finding: "CheckFinding") -> str:
     return "✗" if finding.broken else "✓" if finding.holds else "·"
 
 
-def _as_json(report: "Report") -> dict[str, Any]:
+def _as_json(report: "OwnerReport") -> dict[str, Any]:
     return {
         "version": report.version,
         "fingerprint": report.fingerprint,

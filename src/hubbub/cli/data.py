@@ -1,96 +1,30 @@
-"""Which data is asked: a policy, or one file with what must be said about it on the command line."""
+"""The data of a question: a policy, or one file with its declarations on the command line."""
 
+import inspect
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hubbub.cli.arguments import exact
+from hubbub.cli import options
 
 if TYPE_CHECKING:
-    from hubbub.engines.conversion import Progress
+    from hubbub.engines.sources.conversion import Progress
     from hubbub.privacy.budget import Budget
-    from hubbub.session import Database
+    from hubbub.session.database import Database
 
 POLICY = Path("hubbub.toml")
-_FACTS = {"type": "types", "nullable": "nullable", "bounds": "bounds", "grid": "grids", "keys": "keys"}
-
-Question = Annotated[
-    str, typer.Argument(metavar="SQL", help="The question, in quotes; - reads it from standard input.")
-]
-File = Annotated[
-    str | None,
-    typer.Argument(metavar="[FILE]", help="One private table: a file or a quoted glob.", show_default=False),
-]
-PolicyFile = Annotated[
-    Path | None,
-    typer.Option("--policy", metavar="FILE", help="The policy; without one, ./hubbub.toml if it is there."),
-]
-Price = Annotated[
-    Fraction, typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="What this answer may cost.")
-]
-Slack = Annotated[
-    Fraction | None,
-    typer.Option("--delta", parser=exact, metavar="NUMBER", help="Its δ; without it, a hundredth of the budget's."),
-]
-LedgerOption = Annotated[
-    str | None,
-    typer.Option("--ledger", metavar="LEDGER", help="Without it: the policy's, HUBBUB_LEDGER, or hubbub.ledger."),
-]
-Principal = Annotated[str | None, typer.Option("--principal", help="Who asks; without it, the owner.")]
-
-_ALONE = "With a file"
-Unit = Annotated[
-    str | None,
-    typer.Option("--unit", metavar="COLUMN", help="The column that says whose a row is.", rich_help_panel=_ALONE),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="LINE",
-        help="What a policy says of a column, as often as needed: 'cost = {bounds = [0, 500]}'.",
-        rich_help_panel=_ALONE,
-    ),
-]
-Total = Annotated[
-    Fraction | None,
-    typer.Option(
-        "--budget",
-        parser=exact,
-        metavar="NUMBER",
-        help="The total ε of all answers; not needed once the ledger has the account.",
-        rich_help_panel=_ALONE,
-    ),
-]
-TotalSlack = Annotated[
-    Fraction | None,
-    typer.Option("--budget-delta", parser=exact, metavar="NUMBER", help="Its δ, else 0.", rich_help_panel=_ALONE),
-]
-MaxGroups = Annotated[
-    int | None,
-    typer.Option("--max-groups", min=1, help="Groups in which a unit counts, else 1.", rich_help_panel=_ALONE),
-]
-MaxRows = Annotated[
-    int | None,
-    typer.Option("--max-rows", min=1, help="Rows of a unit that count in a group.", rich_help_panel=_ALONE),
-]
-Account = Annotated[
-    str | None, typer.Option("--account", help="Whom the budget protects, else people.", rich_help_panel=_ALONE)
-]
-DataVersion = Annotated[
-    str | None,
-    typer.Option("--data-version", help="Your name for the state of the data, else 1.", rich_help_panel=_ALONE),
-]
+_FACTS = ("type", "nullable", "bounds", "grid", "keys")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alone:
-    """What is said about a single file; a policy says it itself."""
+class FileDeclarations:
+    """The declarations about a single file; a policy has its own."""
 
     unit: str | None = None
     columns: list[str] | None = None
@@ -112,30 +46,32 @@ _OPTIONS = {"columns": "column", "version": "data-version"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
+class DataOptions:
     """All that is said about the data."""
 
     file: str | None
     policy: Path | None
     ledger: str | None
     principal: str | None
-    alone: Alone = field(default_factory=Alone)
+    alone: FileDeclarations = field(default_factory=FileDeclarations)
     log: Path | None = None
 
-    def opened(self) -> "Database":
-        """The data, ready to be asked; a bar on stderr while text is converted, only where a person looks."""
+    def open(self, *, log: Path | None = None) -> "Database":
+        """Open the data, ready to be asked; a bar on stderr while text is converted, only where a person looks."""
+        if log is not None:
+            return replace(self, log=log).open()
         import sys
 
         if not sys.stderr.isatty():
-            return self._opened(None)
+            return self._open(None)
         from hubbub.cli.printing import progress
 
         with progress("Converting text") as report:
-            return self._opened(report)
+            return self._open(report)
 
-    def _opened(self, progress: "Progress | None") -> "Database":
+    def _open(self, progress: "Progress | None") -> "Database":
         from hubbub.ledger import OWNER
-        from hubbub.opening import open as opened
+        from hubbub.session.opening import open as opened
 
         common: dict[str, Any] = {
             "ledger": self.ledger,
@@ -148,17 +84,16 @@ class Data:
             return opened(policy, **common)
         if self.alone.unit is None:
             raise typer.BadParameter("is needed: the column that says whose a row is.", param_hint="--unit")
-        facts: dict[str, Any] = dict(columns_of(self.alone.columns or []))
-        groups: dict[str, Any] = {} if self.alone.max_groups is None else {"max_groups": self.alone.max_groups}
+        from hubbub.policy.tables import Limits
+
         return opened(
             self.file,
             unit=self.alone.unit,
             budget=self._budget(),
-            max_rows=self.alone.max_rows,
+            columns=columns_of(self.alone.columns or []),
+            limits=Limits(max_groups=self.alone.max_groups, max_rows=self.alone.max_rows),
             account=self._account,
             version=self.alone.version,
-            **facts,
-            **groups,
             **common,
         )
 
@@ -203,11 +138,50 @@ class Data:
             return None
         path = self.log
 
-        def told(line: str) -> None:
+        def print_line(line: str) -> None:
             with path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
 
-        return told
+        return print_line
+
+
+# Parameter of a command → the option that it is, for everything that says which data is asked.
+_WHERE = {
+    "file": options.File,
+    "policy": options.PolicyFile,
+    "ledger": options.LedgerOption,
+    "principal": options.Principal,
+}
+_ABOUT = {
+    "unit": options.Unit,
+    "columns": options.Columns,
+    "budget": options.Total,
+    "budget_delta": options.TotalSlack,
+    "max_groups": options.MaxGroups,
+    "max_rows": options.MaxRows,
+    "account": options.Account,
+    "version": options.DataVersion,
+}
+
+
+def with_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which data is asked; it gets them as one ``data``."""
+    own = inspect.signature(command)
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in {**_WHERE, **_ABOUT}.items()
+    ]
+
+    @wraps(command)
+    def asked(**given: Any) -> None:
+        where = {name: given.pop(name) for name in _WHERE}
+        about = FileDeclarations(**{name: given.pop(name) for name in _ABOUT})
+        command(data=DataOptions(**where, alone=about), **given)
+
+    parameters = [one for one in own.parameters.values() if one.name != "data"]
+    asked.__signature__ = own.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
+    asked.__annotations__ = {one.name: one.annotation for one in (*parameters, *shared)} | {"return": None}
+    return asked
 
 
 def default_policy() -> Path:
@@ -221,8 +195,8 @@ def default_policy() -> Path:
 
 
 def columns_of(lines: list[str]) -> dict[str, dict[str, Any]]:
-    """The declarations of columns, sorted by what they declare."""
-    from hubbub.policy.decimals import exact as decimal
+    """Read the declarations of columns."""
+    from hubbub.policy.files.decimals import exact as decimal
 
     out: dict[str, dict[str, Any]] = {}
     for line in lines:
@@ -235,12 +209,11 @@ def columns_of(lines: list[str]) -> dict[str, dict[str, Any]]:
                 f"{line!r} is no line such as 'cost = {{bounds = [0, 500]}}'.", param_hint="--column"
             )
         for column, facts in read.items():
-            for name, value in _known(column, facts).items():
-                out.setdefault(_FACTS[name], {})[column] = value
+            out.setdefault(column, {}).update(_known_facts(column, facts))
     return out
 
 
-def _known(column: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _known_facts(column: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(facts)
     if found.pop("missing_key", False) and isinstance(found.get("keys"), list):
         found["keys"] = [*found["keys"], None]

@@ -2,47 +2,18 @@
 
 import json
 
-from hubbub.cli.arguments import Json
-from hubbub.cli.data import (
-    Account,
-    Alone,
-    Columns,
-    Data,
-    DataVersion,
-    File,
-    LedgerOption,
-    MaxGroups,
-    MaxRows,
-    PolicyFile,
-    Price,
-    Principal,
-    Question,
-    Slack,
-    Total,
-    TotalSlack,
-    Unit,
-    question_of,
-)
+from hubbub.cli.data import DataOptions, question_of, with_data
+from hubbub.cli.options import Json, Price, Question, Slack
 
 
+@with_data
 def explain(
     *,
+    data: DataOptions,
     sql: Question,
-    file: File = None,
     epsilon: Price,
     delta: Slack = None,
-    policy: PolicyFile = None,
-    ledger: LedgerOption = None,
-    principal: Principal = None,
     as_json: Json = False,
-    unit: Unit = None,
-    column: Columns = None,
-    budget: Total = None,
-    budget_delta: TotalSlack = None,
-    max_groups: MaxGroups = None,
-    max_rows: MaxRows = None,
-    account: Account = None,
-    data_version: DataVersion = None,
 ) -> None:
     """Say what a question would cost and how noisy its answer would be. Nothing private is read, nothing is paid.
 
@@ -53,17 +24,7 @@ def explain(
     from hubbub.cli.printing import say
 
     text = question_of(sql)
-    alone = Alone(
-        unit=unit,
-        columns=column,
-        budget=budget,
-        budget_delta=budget_delta,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        account=account,
-        version=data_version,
-    )
-    with Data(file=file, policy=policy, ledger=ledger, principal=principal, alone=alone).opened() as database:
+    with data.open() as database:
         explained = database.explain(text, epsilon=epsilon, delta=delta)
     if as_json:
         typer.echo(json.dumps(explained.to_dict(), indent=2))

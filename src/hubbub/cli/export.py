@@ -12,7 +12,7 @@ from typing import IO, Any
 from hubbub.cli.printing import plain
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.ledger import Entry, Ledger
-from hubbub.ledger.recompute import sense_of
+from hubbub.ledger.verify.recompute import sense_of
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
 
 GUARDED = "Text cells that begin like a formula (=, +, -, @) have an apostrophe in front: a spreadsheet would run them."
@@ -26,10 +26,10 @@ _COLUMNS = (
 )
 
 
-def exported(ledger: Ledger, form: str, out: Path | None) -> None:
+def export_entries(ledger: Ledger, form: str, out: Path | None) -> None:
     """Write all entries, one after the other, in one of the forms."""
     try:
-        with _opened(out) as file:
+        with _open_output(out) as file:
             _FORMS[form](ledger, file)
     except BrokenPipeError:
         raise  # whoever read has seen enough
@@ -40,7 +40,7 @@ def exported(ledger: Ledger, form: str, out: Path | None) -> None:
 
 
 @contextmanager
-def _opened(out: Path | None) -> Iterator[IO[str]]:
+def _open_output(out: Path | None) -> Iterator[IO[str]]:
     """A new file for its owner's eyes only: the answers are in it."""
     if out is None:
         yield sys.stdout
@@ -89,25 +89,25 @@ def _csv(ledger: Ledger, file: IO[str]) -> None:
 
 
 def _row(entry: Entry, content: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {name: guarded(str(content[name])) for name in _TEXTS if content.get(name) is not None}
+    row: dict[str, Any] = {name: guard(str(content[name])) for name in _TEXTS if content.get(name) is not None}
     row |= {name: content[name] for name in ("period", "charge", "paid", "expires") if content.get(name) is not None}
-    row |= {name: guarded(str(content[name])) for name in _AMOUNTS if name in content}
+    row |= {name: guard(str(content[name])) for name in _AMOUNTS if name in content}
     if "loss" in content:
         row["loss"] = float(content["loss"] * LOSS_UNIT)
         row["failure"] = float(content["failure"] * DELTA_UNIT)
     if "answer" in content:
-        row["answer"] = guarded(str(content["answer"]))
+        row["answer"] = guard(str(content["answer"]))
     if "value" in content:
-        row["value"] = guarded(json.dumps(content["value"]))
+        row["value"] = guard(json.dumps(content["value"]))
     return row | {
         "entry": entry.seq,
         "time": entry.moment.isoformat(),
-        "kind": guarded(entry.kind),
-        "hash": guarded(entry.hash),
+        "kind": guard(entry.kind),
+        "hash": guard(entry.hash),
     }
 
 
-def guarded(text: str) -> str:
+def guard(text: str) -> str:
     """Text that no spreadsheet takes for a formula, and no terminal for a command."""
     clean = plain(text)
     return f"'{clean}" if clean.lstrip().startswith(_FORMULA) else clean

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from hubbub.engines.duckdb import DuckDB
-    from hubbub.policy.write import Draft
+    from hubbub.engines.duckdb.engine import DuckDB
+    from hubbub.policy.files.write import TableDraft
 
 
 def init(
@@ -26,8 +26,8 @@ def init(
 ) -> None:
     """Write a policy to start from, out of the names and types of columns. It never replaces a file."""
     from hubbub.cli.printing import note, progress, say
-    from hubbub.engines.duckdb import DuckDB
-    from hubbub.policy.write import starter
+    from hubbub.engines.duckdb.engine import DuckDB
+    from hubbub.policy.files.write import starter
 
     if out != "-" and os.path.lexists(out):
         raise typer.BadParameter(f"{out} is there already, and is not replaced.", param_hint="--out")
@@ -51,12 +51,12 @@ def init(
     say("Declare bounds and keys of what will be added up and grouped by; then: hubbub check")
 
 
-def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "list[Draft]":
+def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "list[TableDraft]":
     """One table, or all tables of a DuckDB file."""
     from hubbub.cli.owner import tables_in
     from hubbub.engines.public import schema_of
+    from hubbub.policy.files.write import TableDraft
     from hubbub.policy.sources import source_of, table_name
-    from hubbub.policy.write import Draft
 
     path = file if os.path.isabs(file) else os.path.relpath(file, folder)
     source = source_of(file, name=table_name(file))
@@ -66,11 +66,11 @@ def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "lis
         one = source_of(file, table=name) if source.format == "duckdb" else source
         schema = schema_of(engine, one)
         own = next((column for column, _ in schema if unit is not None and column.lower() == unit.lower()), None)
-        made.append(Draft(name=name, path=path, format=source.format, schema=schema, table=one.table, unit=own))
+        made.append(TableDraft(name=name, path=path, format=source.format, schema=schema, table=one.table, unit=own))
     return made
 
 
-def _check(drafts: "list[Draft]", unit: str | None) -> None:
+def _check(drafts: "list[TableDraft]", unit: str | None) -> None:
     seen: set[str] = set()
     for draft in drafts:
         if draft.name.lower() in seen:

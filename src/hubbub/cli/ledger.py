@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.arguments import LedgerArgument, location, looked_at
+from hubbub.cli.arguments import location, open_to_read
+from hubbub.cli.options import LedgerArgument
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +24,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 class Format(StrEnum):
-    """What can be exported."""
+    """The formats of an export."""
 
     JSON = "json"
     JSONL = "jsonl"
@@ -35,13 +36,13 @@ def verify(*, ledger: LedgerArgument = None) -> None:
     """Check every entry, every cap and every balance; name the first entry that is bad, and exit with 1."""
     from hubbub.cli.printing import complain, progress, say
     from hubbub.errors import LedgerCorrupt
-    from hubbub.ledger.opening import store_at
-    from hubbub.ledger.verify import verify_store
+    from hubbub.ledger.stores.opening import store_at
+    from hubbub.ledger.verify.verify import verify_store
 
     place = location(ledger)
     unopened: LedgerCorrupt | None = None
     try:
-        with looked_at([place]):
+        with open_to_read([place]):
             pass  # not rolled back, and of a format that we know
     except LedgerCorrupt as problem:
         unopened = problem  # its end is damaged; the first bad entry may come earlier
@@ -71,7 +72,7 @@ def show(
     from hubbub.cli.printing import say
     from hubbub.errors import ParameterError
 
-    with looked_at(ledger) as opened:
+    with open_to_read(ledger) as opened:
         if entry is None:
             say(_entries(_newest(opened, account, last)))
             return
@@ -94,26 +95,26 @@ def export(
 
     In CSV, text that begins like a formula gets an apostrophe in front, and what does not print becomes an escape.
     """
-    from hubbub.cli.export import GUARDED, exported
+    from hubbub.cli.export import GUARDED, export_entries
     from hubbub.cli.printing import note
 
-    with looked_at(ledger) as opened:
-        exported(opened, form.value, out)
+    with open_to_read(ledger) as opened:
+        export_entries(opened, form.value, out)
     if form is Format.CSV:
         note(GUARDED)
 
 
 @app.command()
 def report(*, ledger: LedgerArgument = None, account: OneAccount = None) -> None:
-    """What was spent, by whom and when; every loss is counted again by a second accountant (exit 1 if short)."""
+    """Report the spending, by whom and when; a second accountant counts every loss again (exit 1 if short)."""
     from hubbub.cli.printing import progress
-    from hubbub.cli.reporting import printed
+    from hubbub.cli.reporting import print_report
     from hubbub.ledger.report import report as reported
 
-    with looked_at(ledger) as opened:
+    with open_to_read(ledger) as opened:
         with progress("counting again") as told:
             found = reported(opened, account=account, progress=told)
-        printed(found, place=opened.store.location)
+        print_report(found, place=opened.store.location)
     if not found.holds:
         raise typer.Exit(1)
 
@@ -128,8 +129,8 @@ def adopt(*, ledger: LedgerArgument = None, yes: Yes = False) -> None:
     from hubbub.ledger import Marks
     from hubbub.ledger.book import head_of
     from hubbub.ledger.ledger import wall_clock
-    from hubbub.ledger.opening import adopt as adopted
-    from hubbub.ledger.opening import store_at
+    from hubbub.ledger.stores.opening import adopt as adopted
+    from hubbub.ledger.stores.opening import store_at
 
     store, marks = store_at(location(ledger), patience=5.0), Marks()
     with closing(store.reader()) as session:
@@ -152,7 +153,7 @@ def forget(*, ledger: LedgerArgument = None, yes: Yes = False) -> None:
     """Let a new ledger be created where one was lost: all that was spent on it is forgotten."""
     from hubbub.cli.printing import say
     from hubbub.ledger import Marks
-    from hubbub.ledger.opening import store_at
+    from hubbub.ledger.stores.opening import store_at
 
     store, marks = store_at(location(ledger), patience=5.0), Marks()
     if marks.ledger_at(store.location) is None:
@@ -170,7 +171,7 @@ def _newest(ledger: "Ledger", account: str | None, count: int) -> list["Entry"]:
     from contextlib import closing
 
     from hubbub.ledger.book import head_of
-    from hubbub.ledger.recompute import sense_of
+    from hubbub.ledger.verify.recompute import sense_of
 
     if account is None:
         with closing(ledger.store.reader()) as session:
@@ -189,13 +190,13 @@ def _newest(ledger: "Ledger", account: str | None, count: int) -> list["Entry"]:
 
 
 def _entries(entries: list["Entry"]) -> "Table":
-    from hubbub.cli.printing import cell, shortened, table
-    from hubbub.ledger.recompute import sense_of
+    from hubbub.cli.printing import cell, shorten, table
+    from hubbub.ledger.verify.recompute import sense_of
 
     made = table("Entries", "entry", "time", "kind", "what", right=("entry",))
     for entry in entries:
         with sense_of(entry):
-            what = shortened(_what(entry.kind, entry.content), 160)
+            what = shorten(_what(entry.kind, entry.content), 160)
         made.add_row(cell(entry.seq), cell(f"{entry.moment:%Y-%m-%d %H:%M:%S}"), cell(entry.kind), what)
     return made
 

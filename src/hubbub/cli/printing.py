@@ -1,4 +1,4 @@
-"""How things look in a terminal, or in a pipe: plain text from the ledger, bars, amounts.
+"""Output for a terminal, or for a pipe: plain text from the ledger, bars, amounts.
 
 Names and questions in a ledger were chosen by whoever asked. They are printed as text that cannot move the cursor,
 change colours, reverse the line or look like our own markup.
@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubbub.ledger.terms import Statement
-from hubbub.ledger.verify import Progress as Report
+from hubbub.ledger.verify.verify import Progress as Report
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
 from hubbub.privacy.loss import number
 
@@ -42,7 +42,7 @@ def cell(text: object, style: str = "") -> Text:
     return Text(plain(str(text)), style=style, overflow="fold")
 
 
-def shortened(text: object, length: int) -> Text:
+def shorten(text: object, length: int) -> Text:
     """The beginning of a text."""
     clean = plain(str(text))
     return Text(clean if len(clean) <= length else clean[: length - 1] + "…", overflow="fold")
@@ -77,7 +77,7 @@ def note(line: str) -> None:
     console(stderr=True).print(Text(plain(line)), soft_wrap=True)
 
 
-def stacked(*lines: object) -> Text:
+def stack(*lines: object) -> Text:
     """A cell of several lines."""
     return Text("\n").join(line if isinstance(line, Text) else cell(line) for line in lines)
 
@@ -108,7 +108,7 @@ def percent(share: float) -> str:
 
 
 def share_of(statement: Statement) -> float:
-    """How much of a budget is spent: of its ε or ρ, or of its failure mass where that is more."""
+    """Return the share of a budget that is spent: of its ε or ρ, or of its failure mass where that is more."""
     counted, spent = statement.budget.filter, statement.spent
     parts = [spent.loss / counted.loss_cap if counted.loss_cap else 1.0]
     if counted.failure_cap:
@@ -129,7 +129,7 @@ def units(count: int, unit: Fraction) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Report]:
-    """A bar on stderr, only where a person looks, and once there is something to report."""
+    """Show a bar on stderr, only at a terminal, and once there is something to report."""
     shown = Progress(
         TextColumn(what),
         BarColumn(),
@@ -150,7 +150,7 @@ def progress(what: str) -> Iterator[Report]:
 
 @contextmanager
 def working(many: int) -> Iterator[Callable[[str], Callable[[str, float], None]]]:
-    """A bar on stderr over so many jobs, which say themselves what they are doing and how far they are."""
+    """Show a bar on stderr over a number of jobs, which report themselves what they are doing and their progress."""
     out = console(stderr=True)
     columns = (BarColumn(bar_width=20), TaskProgressColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as shown:
@@ -160,7 +160,7 @@ def working(many: int) -> Iterator[Callable[[str], Callable[[str, float], None]]
             place = next(started)
 
             def report(doing: str, share: float) -> None:
-                words = shortened(f"{name}: {doing}", 60).plain.replace("[", r"\[")
+                words = shorten(f"{name}: {doing}", 60).plain.replace("[", r"\[")
                 shown.update(task, completed=place + share, description=words)
 
             return report
@@ -169,17 +169,17 @@ def working(many: int) -> Iterator[Callable[[str], Callable[[str, float], None]]
 
 
 class _Clock(ProgressColumn):
-    """How long it has taken, of how long it may take. Nothing else is known outside the engine, or told."""
+    """The time that has passed, and the time limit. Nothing else is known outside the engine, or shown."""
 
     def render(self, task: Task) -> Text:
-        """Nothing for what is answered at once."""
+        """Return nothing for an answer that comes at once."""
         seconds = task.elapsed or 0.0
         return Text(f"{seconds:.0f} s of at most {task.total or 0:g} s" if seconds >= 1 else "")
 
 
 @contextmanager
-def elapsed(limit: float) -> Iterator[None]:
-    """A clock on stderr, only where a person looks; gone when the answer is there."""
+def show_clock(limit: float) -> Iterator[None]:
+    """Show a clock on stderr, only at a terminal; it goes when the answer is there."""
     out = console(stderr=True)
     with Progress(_Clock(), console=out, transient=True, refresh_per_second=2, disable=not out.is_terminal) as shown:
         shown.add_task("", total=limit)

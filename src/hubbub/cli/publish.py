@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.arguments import Json
-from hubbub.cli.data import Alone, Data, LedgerOption, Principal
+from hubbub.cli.data import DataOptions, FileDeclarations
+from hubbub.cli.options import Json, LedgerOption, Log, Principal
 
 if TYPE_CHECKING:
-    from hubbub.publish.prospect import Prospect
-    from hubbub.publish.published import Published
+    from hubbub.publish.marginals.table_strategy import Tables
     from hubbub.publish.recipe import Recipe
-    from hubbub.publish.tables import Tables
+    from hubbub.publish.release.prospect import Prospect
+    from hubbub.publish.release.published import Published
 
 Compared = dict[str, "Prospect"]
 
@@ -33,26 +33,24 @@ def publish(
     ] = False,
     ledger: LedgerOption = None,
     principal: Principal = None,
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="Where the owner reads why the engine failed.")
-    ] = None,
+    log: Log = None,
 ) -> None:
     """Publish cells as a recipe says: paid before anything is read, and free if it was published before.
 
     Exit status: 0 published, or explained; 2 refused; 3 the engine failed, and the charge stands.
     """
-    from hubbub.cli.printing import elapsed, say
+    from hubbub.cli.printing import say, show_clock
     from hubbub.publish.recipe import read_recipe
 
     read = read_recipe(recipe)
-    with _data(read, ledger=ledger, principal=principal, log=log).opened() as database:
+    with _data(read, ledger=ledger, principal=principal, log=log).open() as database:
         prospect = database.explain_publish(read.strategy, **read.wish)
-        compared = _compared(read, prospect, database)
+        compared = _compare(read, prospect, database)
         if dry_run:
-            _explained(prospect, compared, as_json=as_json)
+            _explain(prospect, compared, as_json=as_json)
             return
         began = time.monotonic()
-        with elapsed(database.policy.limits.seconds):
+        with show_clock(database.policy.limits.seconds):
             published = read.after(database.publish(read.strategy, **read.wish, key=read.key))
         seconds = time.monotonic() - began
     outputs = dict(read.outputs) | ({"report": report} if report is not None else {})
@@ -76,7 +74,7 @@ def publish(
 
 
 def _page(published: "Published | Tables", compared: Compared, *, title: str, seconds: float) -> str:
-    from hubbub.publish.published import Published
+    from hubbub.publish.release.published import Published
     from hubbub.report import marginals
     from hubbub.report import published as cells
 
@@ -92,7 +90,7 @@ def as_dict(
 ) -> dict[str, Any]:
     """For programs: cells in the order of the axes, the last one's labels changing fastest; of marginals, which are
     many, what there is and how far it is off, the numbers being in the file that [output] names."""
-    from hubbub.publish.published import Published
+    from hubbub.publish.release.published import Published
 
     own: dict[str, Any] = {}
     if isinstance(published, Published):
@@ -113,9 +111,9 @@ def as_dict(
     }
 
 
-def _data(recipe: "Recipe", *, ledger: str | None, principal: str | None, log: Path | None) -> Data:
+def _data(recipe: "Recipe", *, ledger: str | None, principal: str | None, log: Path | None) -> DataOptions:
     said = recipe.data
-    alone = Alone(
+    alone = FileDeclarations(
         unit=said.get("unit"),
         budget=said.get("budget"),
         budget_delta=said.get("budget_delta"),
@@ -126,11 +124,11 @@ def _data(recipe: "Recipe", *, ledger: str | None, principal: str | None, log: P
     )
     place = ledger or said.get("ledger")
     if recipe.policy is not None:
-        return Data(file=None, policy=recipe.policy, ledger=place, principal=principal, log=log)
-    return Data(file=said["path"], policy=None, ledger=place, principal=principal, alone=alone, log=log)
+        return DataOptions(file=None, policy=recipe.policy, ledger=place, principal=principal, log=log)
+    return DataOptions(file=said["path"], policy=None, ledger=place, principal=principal, alone=alone, log=log)
 
 
-def _compared(recipe: "Recipe", own: "Prospect", database: Any) -> Compared:
+def _compare(recipe: "Recipe", own: "Prospect", database: Any) -> Compared:
     """The strategy of the recipe, then the others, each under a name of its own. All of it is free."""
     found: Compared = {own.strategy.name: own}
     for strategy in recipe.compare:
@@ -148,7 +146,7 @@ def _error(one: "Prospect") -> Any:
     return told["error"] if told["marginals"] is None else told["marginals"]
 
 
-def _explained(prospect: "Prospect", compared: Compared, *, as_json: bool) -> None:
+def _explain(prospect: "Prospect", compared: Compared, *, as_json: bool) -> None:
     from hubbub.cli.printing import cell, say, table
 
     if as_json:

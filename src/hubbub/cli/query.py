@@ -2,62 +2,28 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.arguments import Json
-from hubbub.cli.data import (
-    Account,
-    Alone,
-    Columns,
-    Data,
-    DataVersion,
-    File,
-    LedgerOption,
-    MaxGroups,
-    MaxRows,
-    PolicyFile,
-    Price,
-    Principal,
-    Question,
-    Slack,
-    Total,
-    TotalSlack,
-    Unit,
-    question_of,
-)
+from hubbub.cli.data import DataOptions, question_of, with_data
+from hubbub.cli.options import Json, Key, Log, Price, Question, Slack
 
 if TYPE_CHECKING:
-    from hubbub.query.answer import Answer
+    from hubbub.query.answer.answer import Answer
 
 
+@with_data
 def query(
     *,
+    data: DataOptions,
     sql: Question,
-    file: File = None,
     epsilon: Price,
     delta: Slack = None,
-    policy: PolicyFile = None,
-    ledger: LedgerOption = None,
-    principal: Principal = None,
-    key: Annotated[
-        str | None, typer.Option("--key", help="A name for this request: repeated with it, it is paid once.")
-    ] = None,
+    key: Key = None,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with _low and _high columns.")] = False,
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="Where the owner reads why the engine failed.")
-    ] = None,
-    unit: Unit = None,
-    column: Columns = None,
-    budget: Total = None,
-    budget_delta: TotalSlack = None,
-    max_groups: MaxGroups = None,
-    max_rows: MaxRows = None,
-    account: Account = None,
-    data_version: DataVersion = None,
+    log: Log = None,
 ) -> None:
     """Ask one question in SQL. It is paid before anything is read, and free if it was answered before.
 
@@ -66,21 +32,10 @@ def query(
     if as_json and as_csv:
         raise typer.BadParameter("--json or --csv, not both.", param_hint="--csv")
     text = question_of(sql)
-    alone = Alone(
-        unit=unit,
-        columns=column,
-        budget=budget,
-        budget_delta=budget_delta,
-        max_groups=max_groups,
-        max_rows=max_rows,
-        account=account,
-        version=data_version,
-    )
-    data = Data(file=file, policy=policy, ledger=ledger, principal=principal, alone=alone, log=log)
-    with data.opened() as database:
-        from hubbub.cli.printing import elapsed
+    with data.open(log=log) as database:
+        from hubbub.cli.printing import show_clock
 
-        with elapsed(database.policy.limits.seconds):
+        with show_clock(database.policy.limits.seconds):
             answer = database.sql(text, epsilon=epsilon, delta=delta, key=key)
     if as_json:
         typer.echo(json.dumps(as_dict(answer), indent=2, default=_text))
@@ -88,7 +43,7 @@ def query(
         _print_csv(answer)
     else:
         from hubbub.cli.printing import say
-        from hubbub.query.shown import as_text
+        from hubbub.query.answer.render import as_text
 
         say(*as_text(answer, most=None).split("\n"))
 
@@ -113,7 +68,7 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
 def _print_csv(answer: "Answer") -> None:
     import csv
 
-    from hubbub.cli.export import GUARDED, guarded
+    from hubbub.cli.export import GUARDED, guard
     from hubbub.cli.printing import note
 
     changed = False
@@ -122,7 +77,7 @@ def _print_csv(answer: "Answer") -> None:
         nonlocal changed
         if value is None or isinstance(value, int | float):
             return value
-        shown = guarded(json.dumps(_plain(value), default=_text) if isinstance(value, dict | list) else _text(value))
+        shown = guard(json.dumps(_plain(value), default=_text) if isinstance(value, dict | list) else _text(value))
         changed = changed or shown.startswith("'")
         return shown
 

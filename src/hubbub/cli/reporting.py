@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from hubbub.cli.printing import amount, bar, cell, complain, percent, prose, say, shortened, table, units
-from hubbub.ledger.recompute import Shortfall
-from hubbub.ledger.report import AccountReport, Report, Totals
+from hubbub.cli.printing import amount, bar, cell, complain, percent, prose, say, shorten, table, units
+from hubbub.ledger.report import AccountReport, LedgerReport, SpendingTotals
+from hubbub.ledger.verify.recompute import Shortfall
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.loss import number
 
@@ -16,7 +16,7 @@ _SHORTFALLS = 20
 _BAR = 30
 
 
-def printed(report: Report, *, place: str) -> None:
+def print_report(report: LedgerReport, *, place: str) -> None:
     """The whole report."""
     say(place)
     prose(f"{report.entries:,} entries, whose chain was checked up to {report.hash[:16]}…")
@@ -74,7 +74,7 @@ def _periods(account: AccountReport) -> Table:
     return made
 
 
-def _totals(title: str, symbol: str, totals: Mapping[str, Totals]) -> Table:
+def _totals(title: str, symbol: str, totals: Mapping[str, SpendingTotals]) -> Table:
     made = table(title, "who", "charges", "spent", "shared", "paid for those", right=("charges", "shared"))
     for who, one in totals.items():
         made.add_row(
@@ -93,7 +93,7 @@ def _charges(account: AccountReport) -> Table:
         state = "" if line.answer else " (no answer stored)"
         shared = f" → {', '.join(line.shared)}" if line.shared else ""
         public = " (public)" if line.public else ""
-        question = shortened(line.question, 60) + shortened(f" v{line.version}{state}{public}{shared}", 60)
+        question = shorten(line.question, 60) + shorten(f" v{line.version}{state}{public}{shared}", 60)
         made.add_row(
             *(cell(line.entry), cell(f"{line.moment:%Y-%m-%d %H:%M}"), who, question),
             *(cell(amount(account.symbol, line.spent)), cell(units(line.after.loss, LOSS_UNIT))),

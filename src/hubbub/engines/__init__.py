@@ -1,1 +1,1 @@
-"""Where rows are read and added up: each engine says our ops in its own language, in a process of its own."""
+"""Engines, which read rows and add them up: each says our ops in its own language, in a process of its own."""

@@ -1,4 +1,4 @@
-"""What the engine reads of things that are public: before anything is paid, and in words that say no more than that."""
+"""Reads of public things by the engine: before anything is paid, and in words that say no more than that."""
 
 import threading
 import time
@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import EngineError, PolicyError
 from hubbub.policy.stamps import Stamp
-from hubbub.policy.tables import Source
+from hubbub.policy.tables import TableSource
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def before_the_charge(sentence: str) -> Iterator[None]:
 
 
 class PublicFacts:
-    """What was read of public tables, kept while their files stay as they are."""
+    """Facts that were read of public tables, kept while their files stay as they are."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[Stamp, Any]] = OrderedDict()
@@ -43,7 +43,7 @@ class PublicFacts:
             kept = self._kept.get(key)
         if kept is not None and kept[0] == now:
             return cast(T, kept[1])
-        settled, fact = now.settled(time.time_ns()), look()
+        settled, fact = now.is_settled(time.time_ns()), look()
         if settled and now.holds():
             with self._lock:
                 self._kept[key] = now, fact
@@ -53,7 +53,7 @@ class PublicFacts:
         return fact
 
 
-def schema_of(engine: DuckDB, source: Source) -> Sequence[tuple[str, str]]:
+def schema_of(engine: DuckDB, source: TableSource) -> Sequence[tuple[str, str]]:
     """The names and types that a source declares itself; no value is read for it."""
     place = source.paths[0] if source.paths else "the frame"
     with before_the_charge(f"The schema of {place} could not be read. Is it {source.format}, and readable?"):

@@ -1,48 +1,37 @@
-"""What reads the data of one question: prepared for nothing, begun while it is being paid for, called when it is paid.
+"""The read of one request's data: prepared for nothing, begun while it is being paid for, called when it is paid.
 
 To begin is to hand the request to a process that parses it and shuts its doors. It touches no file until it is called.
 """
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from hubbub.engines.pool import Standby
-from hubbub.query.ops import Counted
+from hubbub.gate.sealed import Sealed
 
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A request, and the process that has it already."""
-
-    request: dict[str, Any]
-    standby: Standby | None = None
+T = TypeVar("T")
 
 
-def _nothing() -> None:
+class Begun(Protocol):
+    """A request that some process has already, as an engine holds it."""
+
+    def drop(self) -> None:
+        """Let go of it, unread."""
+
+
+def _begin_nothing() -> None:
     return None
 
 
-def _drops(begun: Begun) -> None:
-    return None
+class Run(Generic[T]):
+    """Call it to read; the result is sealed. ``begin`` may come before, and ``end`` must come after wherever it did."""
 
-
-class Run:
-    """Call it to read. ``begin`` may come before, and ``end`` must come after wherever it did."""
-
-    def __init__(
-        self,
-        read: Callable[[Begun | None], Counted],
-        *,
-        begin: Callable[[], Begun | None] = _nothing,
-        drop: Callable[[Begun], None] = _drops,
-    ) -> None:
-        self._read, self._begin, self._drop = read, begin, drop
+    def __init__(self, read: Callable[[Any], T], *, begin: Callable[[], Begun | None] = _begin_nothing) -> None:
+        self._read, self._begin = read, begin
         self._begun: Begun | None = None
 
     def begin(self) -> None:
-        """As far as it goes without reading; what fails here fails later, if it is called at all."""
+        """Go as far as is possible without reading; what fails here fails later, if it is called at all."""
         if self._begun is None:
             with contextlib.suppress(Exception):
                 self._begun = self._begin()
@@ -51,8 +40,8 @@ class Run:
         """Let go of what was begun and never called."""
         begun, self._begun = self._begun, None
         if begun is not None:
-            self._drop(begun)
+            begun.drop()
 
-    def __call__(self) -> Counted:
+    def __call__(self) -> Sealed[T]:
         begun, self._begun = self._begun, None
-        return self._read(begun)
+        return Sealed(self._read(begun))

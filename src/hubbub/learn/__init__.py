@@ -1,17 +1,25 @@
 """Private scikit-learn estimators, for people and not just rows."""
 
-from hubbub.learn.bayes import GaussianNB
-from hubbub.learn.categorical import CategoricalNB
-from hubbub.learn.estimator import Claim
-from hubbub.learn.kmeans import KMeans
-from hubbub.learn.logistic import LogisticRegression
-from hubbub.learn.oracle import Answer, StatisticalQueryOracle
+from hubbub.errors import MissingExtra
+
+try:
+    import sklearn  # noqa: F401
+except ImportError as missing:
+    raise MissingExtra("scikit-learn", "learn") from missing
+
+from hubbub.learn.bayes.bayes import GaussianNB
+from hubbub.learn.bayes.categorical import CategoricalNB
+from hubbub.learn.estimator import FitClaim as Claim
+from hubbub.learn.kmeans.kmeans import KMeans
+from hubbub.learn.linear.logistic import LogisticRegression
+from hubbub.learn.linear.perceptron import Perceptron
+from hubbub.learn.linear.regression import LinearRegression, Ridge
+from hubbub.learn.linear.svc import LinearSVC
+from hubbub.learn.oracle import OracleAnswer as Answer
+from hubbub.learn.oracle import StatisticalQueryOracle
 from hubbub.learn.pca import PCA
-from hubbub.learn.perceptron import Perceptron
-from hubbub.learn.quantile import KBinsDiscretizer, QuantileTransformer
-from hubbub.learn.regression import LinearRegression, Ridge
+from hubbub.learn.quantile_transformer import KBinsDiscretizer, QuantileTransformer
 from hubbub.learn.scaler import StandardScaler
-from hubbub.learn.svc import LinearSVC
 
 __all__ = [
     "PCA",

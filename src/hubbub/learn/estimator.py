@@ -1,4 +1,4 @@
-"""What every private estimator shares: scikit-learn's conventions, a price, owners of rows, and a claim it can state.
+"""The base of every private estimator: scikit-learn's conventions, a price, units of rows, and a claim it can state.
 
 scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hubbub[learn]"``).
 """
@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hubbub.errors import ParameterError
-from hubbub.learn.asked import Asked
-from hubbub.learn.cells import Array, column, table
-from hubbub.learn.crowd import Crowd
+from hubbub.learn.statistics.cells import Array, column, table
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.noise import entropy
 from hubbub.parameters import interval
@@ -25,8 +25,8 @@ FAR = 1e150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """What a fit guarantees and what it measured, for a person and for a certificate."""
+class FitClaim:
+    """The guarantee of a fit and what it measured, for a person and for a certificate."""
 
     epsilon: float
     delta: float
@@ -72,13 +72,17 @@ class Private(BaseEstimator):  # type: ignore[misc]
     account: str
     random_state: Any
 
-    claim_: Claim
+    claim_: FitClaim
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Store the parameters of ``__init__``, its ``locals()``, under their own names, as scikit-learn wants."""
+        self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _check(self, *, width: int, grouped: bool) -> None:
         """Refuse parameters that cannot be, for so many columns: all of it before anything is paid."""
         column_bounds(self.bounds, columns=width)
 
-    def _study(self, work: Callable[[Tuition, Crowd], str], *, x: Any, groups: Any) -> Self:
+    def _study(self, work: Callable[[Features, Tuition], str], data: Features) -> Self:
         """Check what is public, run what looks at rows (``Tuition.guard``), and state the claim.
 
         ``work`` returns a sentence that says what error to expect, from public numbers.
@@ -89,26 +93,27 @@ class Private(BaseEstimator):  # type: ignore[misc]
                 "None: noise that can be repeated protects nobody (tests: hubbub.testing)",
                 self.random_state,
             )
-        crowd = Crowd.of(groups, rows=len(x), most=self.max_rows)
         tuition = Tuition.at(
             epsilon=self.epsilon,
             delta=self.delta,
             meter=self.meter,
             account=self.account or ACCOUNT,
-            guards=not isinstance(x, Asked),
+            guards=data.memory is not None,
         )
-        self._check(width=x.shape[1], grouped=crowd.units is not None)
-        self.claim_ = tuition.guard(lambda: _claimed(work(tuition, crowd), tuition, crowd))
+        self._check(width=data.width, grouped=not data.single)
+        self.claim_ = tuition.guard(lambda: _claim(work(data, tuition), tuition, data))
         return self
 
-    def _features(self, x: Any, *, reset: bool) -> Any:
-        """Floats in two dimensions; what is no finite number passes, for the bounds to deal with. Shapes are public.
-
-        A table that stays in its engine is handed on; its columns are known by their names.
-        """
-        if isinstance(x, Asked):
-            self.n_features_in_, self.feature_names_in_ = len(x.names), np.array(x.names, dtype=object)
+    def _data(self, x: Any, groups: Any) -> Features:
+        """Read rows to learn from, and whose they are; what is in an engine stays there, and its columns have names."""
+        if isinstance(x, Features):
+            self.n_features_in_, self.feature_names_in_ = x.width, np.array(x.names, dtype=object)
             return x
+        cells = self._features(x, reset=True)
+        return Features.of(cells, Crowd.of(groups, rows=len(cells), most=self.max_rows))
+
+    def _features(self, x: Any, *, reset: bool = False) -> Array:
+        """Read floats in two dimensions; what is no finite number passes, for the bounds to deal with."""
         cells = table(x)
         validate_data(self, x if hasattr(x, "columns") else cells, reset=reset, skip_check_array=True)
         return cells
@@ -128,14 +133,14 @@ class Private(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _claimed(excess: str, tuition: Tuition, crowd: Crowd) -> Claim:
-    """What a fit guarantees, from what it measured."""
-    most = "1 row" if crowd.most == 1 else f"{crowd.most} rows"
-    unit = "row" if crowd.units is None else f"group, which counts for at most {most}"
+def _claim(excess: str, tuition: Tuition, data: Features) -> FitClaim:
+    """State what a fit guarantees, from what it measured."""
+    most = "1 row" if data.most == 1 else f"{data.most} rows"
+    unit = "row" if data.single else f"group, which counts for at most {most}"
     measured = tuple(
         f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
     )
-    return Claim(
+    return FitClaim(
         epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess
     )
 
@@ -154,8 +159,10 @@ def column_bounds(bounds: Any, *, columns: int) -> tuple[Array, Array] | None:
     return low.copy(), high.copy()
 
 
-def labels(y: Any, *, rows: int) -> Array:
-    """Labels as a flat array, one for each row; only their number and type are checked."""
+def read_labels(y: Any, data: Features) -> Array | None:
+    """Read labels as a flat array, one for each row; only their number and type are checked. None in an engine."""
+    if data.memory is None:
+        return None
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
-    return column(y, name="y", rows=rows)
+    return column(y, name="y", rows=len(data.memory.table))

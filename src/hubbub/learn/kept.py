@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.learn.calibration import Calibration
-from hubbub.learn.estimator import Claim, Private
+from hubbub.learn.bayes.score_calibration import Calibration
+from hubbub.learn.estimator import FitClaim, Private
 
 _BESIDE = ("_n_features_out",)
 """Learned, and not called like it."""
 
 
-def learned(estimator: Private) -> dict[str, Any]:
+def learned_attributes(estimator: Private) -> dict[str, Any]:
     """Attributes by name, as JSON has words for them."""
-    return {name: _told(value) for name, value in vars(estimator).items() if name.endswith("_") or name in _BESIDE}
+    return {name: _as_json(value) for name, value in vars(estimator).items() if name.endswith("_") or name in _BESIDE}
 
 
 def taught(estimator: Private, told: dict[str, Any]) -> Private:
@@ -33,8 +33,8 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else json.loads(json.dumps(value))
 
 
-def _told(value: Any) -> Any:
-    if isinstance(value, Claim | Calibration):
+def _as_json(value: Any) -> Any:
+    if isinstance(value, FitClaim | Calibration):
         return {type(value).__name__: asdict(value)}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "type": "object" if value.dtype == object else value.dtype.str}
@@ -49,4 +49,4 @@ def _heard(value: Any) -> Any:
     ((called, fields),) = value.items()
     if called == Calibration.__name__:
         return Calibration(**fields)
-    return Claim(**{**fields, "measured": tuple(fields["measured"])})
+    return FitClaim(**{**fields, "measured": tuple(fields["measured"])})

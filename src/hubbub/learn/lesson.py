@@ -1,4 +1,4 @@
-"""What is to be learned from a session, read from public facts: columns, classes, bounds, limits and the price.
+"""The lesson to be learned from a session, read from public facts: columns, classes, bounds, limits and the price.
 
 Everything that can be refused is refused here, before anything is paid: a question is read as SQL is, and the fit is
 rehearsed on nobody's rows.
@@ -13,37 +13,39 @@ import numpy as np
 from sklearn.base import clone
 
 from hubbub.errors import MissingKeys, NotAllowed, ParameterError, TypeMisfit
-from hubbub.learn.asked import Ask, Asked, AskedCrowd
-from hubbub.learn.bayes import GaussianNB
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed
+from hubbub.learn.bayes.bayes import GaussianNB
 from hubbub.learn.estimator import Private
 from hubbub.learn.kept import plain
-from hubbub.learn.kmeans import KMeans
+from hubbub.learn.kmeans.kmeans import KMeans
+from hubbub.learn.linear.regression import LinearRegression, Ridge
 from hubbub.learn.pca import PCA
-from hubbub.learn.regression import LinearRegression, Ridge
 from hubbub.learn.scaler import StandardScaler
+from hubbub.learn.statistics.features import Features
 from hubbub.ledger.entry import canonical
-from hubbub.meter import Meter
 from hubbub.parameters import Real, between, positive, whole
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.event import DiscreteGaussianEvent, Event, PureEvent
+from hubbub.privacy.events.event import DiscreteGaussianEvent, Event, PureEvent
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.query.bounds import interval_of
+from hubbub.query.check.bounds import interval_of
 from hubbub.query.expression import Column, Expression, literal
-from hubbub.query.frame import Frame
+from hubbub.query.frame.columns import quote
+from hubbub.query.frame.frame import Frame
 from hubbub.query.functions import call
-from hubbub.query.lacking import behind
-from hubbub.query.ops import Aggregate, Measure, Relation, Scan, Tally
-from hubbub.query.plan import one_row_a_unit
-from hubbub.query.question import Question
-from hubbub.query.scalars import alike, as_real
-from hubbub.query.scope import Catalogue
-from hubbub.query.sql import question
-from hubbub.query.terms import quoted
-from hubbub.query.totals import Code, Number, Totals
+from hubbub.query.missing.lacking import behind
+from hubbub.query.ops import Aggregate, ExactCounts, Measure, Relation, Scan, Tally
+from hubbub.query.plan.plan import one_row_a_unit
+from hubbub.query.read.rows import RowValues, read_values
+from hubbub.query.read.scalars import alike, as_real
+from hubbub.query.read.scope import Catalogue
+from hubbub.query.requests import Request, Tallies
+from hubbub.query.scalar_numbers import Scalars
+from hubbub.query.totals import SumsRequest, Totals
 
 ALONE: tuple[type[Private], ...] = (KMeans, PCA, StandardScaler)
 WITH_NUMBERS: tuple[type[Private], ...] = (LinearRegression, Ridge)
@@ -55,8 +57,8 @@ MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What was asked for."""
+class LearnWish:
+    """The parameters of a request to learn."""
 
     frame: Frame
     estimator: Any
@@ -69,10 +71,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """What is to be learned, from which columns, at what price: all of it public."""
+    """The model to learn, its columns and its price: all of it public."""
 
     estimator: Private
-    asked: Question
+    text_of_rows: str
+    relation: Relation
     columns: tuple[Expression, ...]
     names: tuple[str, ...]
     target: str | None
@@ -80,6 +83,8 @@ class Lesson:
     delta: Fraction
     most: int
     single: bool
+    rows: Tallies
+    """How many rows count: each unit's, at most ``most``."""
 
     @property
     def event(self) -> Event:
@@ -95,48 +100,51 @@ class Lesson:
         said = {name: plain(value) for name, value in self.estimator.get_params().items() if name not in OWN}
         told = {
             "columns": list(self.names), "estimator": type(self.estimator).__name__, "most_rows": self.most,
-            "parameters": said, "rows": self.asked.text, "target": self.target,
+            "parameters": said, "rows": self.text_of_rows, "target": self.target,
         }  # fmt: skip
         return "learn " + canonical(told)
 
-    @property
-    def rows(self) -> Aggregate:
-        """How many rows count: each unit's, at most so many."""
-        tally = Tally(measure=Measure.ROWS, argument=None, bounds=(0, self.most))
-        return Aggregate(input=self.asked.relation, groups=(), tallies=(tally,), most_groups=1, single=self.single)
-
-    def totals(self, values: Sequence[Number], codes: Sequence[Code]) -> Totals:
+    def totals(self, sums: SumsRequest) -> Totals:
+        """Ask for sums over these rows."""
         return Totals(
-            input=self.asked.relation, columns=self.columns, values=tuple(values), codes=tuple(codes), most=self.most,
-            single=self.single,
+            input=self.relation, columns=self.columns, sums=sums, most=self.most, single=self.single
         )  # fmt: skip
 
-    def fitted(self, meter: Meter, account: str, ask: Ask, numbered: Callable[[], int]) -> Private:
-        """The estimator, fitted by whoever adds up."""
-        crowd = AskedCrowd.over(numbered, most=self.most, single=self.single)
-        width = len(self.names)
-        table = Asked(names=self.names, crowd=crowd, ask=ask)
-        target = None if self.target is None else Asked(names=(self.target,), crowd=crowd, ask=ask, first=width)
+    def fit(self, meter: Meter, account: str, read: Callable[[Request], Sealed[Any]]) -> Private:
+        """Fit the estimator; ``read`` has an engine answer a request."""
+        data = Features(
+            width=len(self.names), most=self.most, single=self.single, names=self.names,
+            add_up=lambda sums: read(self.totals(sums)),
+            count=lambda: read(self.rows).map(_count),
+        )  # fmt: skip
         own = {"account": account, "delta": float(self.delta), "epsilon": float(self.epsilon), "meter": meter}
         pupil: Private = clone(self.estimator).set_params(**own)
-        pupil.fit(table, target, groups=crowd)
+        pupil.fit(data, data)
         owned = "has one row" if self.single else f"counts for at most {self.most} row{'s' * (self.most > 1)}"
         pupil.claim_ = replace(pupil.claim_, unit=f"unit, which {owned}")
         return pupil.set_params(meter=None)  # type: ignore[no-any-return]
 
     def rehearse(self) -> None:
-        """A fit to nobody's rows: whatever its parameters make it refuse, it refuses now."""
+        """Fit to nobody's rows: whatever its parameters make it refuse, it refuses now."""
         ample = Budget(epsilon=self.epsilon + 1024, delta=Fraction(1, 2) if self.delta else Fraction(0))
-
-        def nothing(values: Sequence[Number], codes: Sequence[Code]) -> list[Any]:
-            self.totals(values, codes)
-            sizes = [one.size for one in codes] or [1]
-            return [np.zeros((size, max(1, len(values))), dtype=np.int64) for size in sizes]
-
-        self.fitted(Meter({"rehearsal": ample}), "rehearsal", nothing, lambda: 0)
+        self.fit(Meter({"rehearsal": ample}), "rehearsal", _read_nothing)
 
 
-def read(wish: Wish, policy: Policy, catalogue: Catalogue) -> Lesson:
+def _count(counted: ExactCounts) -> Any:
+    return np.array([int(counted.tallies[0][0])], dtype=np.int64)
+
+
+def _read_nothing(request: Request) -> Sealed[Any]:
+    """Answer for a table without rows, in the numbers that an engine is told."""
+    if not isinstance(request, Totals):
+        return Sealed(ExactCounts(cells=((),), tallies=[(0,)]))
+    scalars, sums = Scalars(), request.sums
+    for one in (*(code.number for code in sums.codes), *([] if sums.values is None else [sums.values])):
+        scalars.of(one)
+    return Sealed([np.zeros(shape, dtype=np.int64) for shape in sums.shapes])
+
+
+def read(wish: LearnWish, policy: Policy, catalogue: Catalogue) -> Lesson:
     """A lesson, or a sentence that says why there is none and what to do."""
     estimator, names, target = wish.estimator, tuple(wish.columns), wish.target
     _check_estimator(estimator)
@@ -151,23 +159,25 @@ def read(wish: Wish, policy: Policy, catalogue: Catalogue) -> Lesson:
         wanted = "left out" if isinstance(estimator, ALONE) else "the name of a column"
         raise ParameterError("target", f"{wanted}, for {type(estimator).__name__}", target)
     wished = [*names, *([] if target is None else [target])]
-    counts = ", ".join(f"count({quoted(one)})" for one in wished)
-    asked = question(wish.frame.counted_sql(counts), catalogue)
-    given = [one.argument for one in asked.asked if one.argument is not None]
+    asked = read_values([quote(one) for one in wished], wish.frame.select_sql, catalogue)
+    given = list(asked.values)
     pupil = clone(estimator)
     if isinstance(pupil, WITH_LABELS):
         classes = _classes(pupil, given[-1], asked.relation, policy)
         pupil.set_params(classes=classes)
-        given[-1] = _coded(given[-1], classes)
+        given[-1] = _code_label(given[-1], classes)
     single = one_row_a_unit(asked.relation, policy)
     most = 1 if single else _most_rows(wish.rows, pupil.max_rows, policy)
-    pupil.set_params(max_rows=most, **_declared(pupil, given, asked))
+    pupil.set_params(max_rows=most, **_declared_parameters(pupil, given, asked))
     price = whole_units_rounded_down(positive("epsilon", pupil.epsilon if wish.epsilon is None else wish.epsilon))
     slack = pupil.delta or policy.budget.delta / 100 if wish.delta is None else wish.delta
+    tally = Tally(measure=Measure.ROWS, argument=None, bounds=(0, most))
+    rows = Aggregate(input=asked.relation, groups=(), tallies=(tally,), most_groups=1, single=single)
     return Lesson(
-        estimator=pupil, asked=asked, names=names, target=target, most=most, single=single, epsilon=price,
+        rows=Tallies(aggregate=rows), estimator=pupil, text_of_rows=asked.text, relation=asked.relation, names=names,
+        target=target, most=most, single=single, epsilon=price,
         delta=between("delta", slack, 0, 1, high_open=True),
-        columns=tuple(_real(one, called) for one, called in zip(given, wished, strict=True)),
+        columns=tuple(_as_number(one, called) for one, called in zip(given, wished, strict=True)),
     )  # fmt: skip
 
 
@@ -191,15 +201,15 @@ def _most_rows(rows: int | None, own: int, policy: Policy) -> int:
     return said
 
 
-def _declared(pupil: Any, given: Sequence[Expression], asked: Question) -> dict[str, Any]:
+def _declared_parameters(pupil: Any, given: Sequence[Expression], asked: RowValues) -> dict[str, Any]:
     """The owner's bounds, where the estimator has none of its own and there are some for all columns."""
 
-    def known(column: str) -> tuple[Fraction, Fraction] | None:
+    def known_bounds(column: str) -> tuple[Fraction, Fraction] | None:
         facts = asked.columns.get(column)
         return None if facts is None else facts.bounds
 
     def ends_of(one: Expression) -> tuple[Fraction, Fraction] | None:
-        return (Fraction(0), Fraction(1)) if one.kind.type is Type.BOOLEAN else interval_of(one, known)
+        return (Fraction(0), Fraction(1)) if one.kind.type is Type.BOOLEAN else interval_of(one, known_bounds)
 
     found: dict[str, Any] = {}
     columns = given if isinstance(pupil, ALONE) else given[:-1]
@@ -212,7 +222,7 @@ def _declared(pupil: Any, given: Sequence[Expression], asked: Question) -> dict[
     return found
 
 
-def _real(value: Expression, called: str) -> Expression:
+def _as_number(value: Expression, called: str) -> Expression:
     """A number as a real; a truth is 0 or 1."""
     match value.kind.type:
         case Type.BOOLEAN:
@@ -227,14 +237,14 @@ def _real(value: Expression, called: str) -> Expression:
 
 def _classes(pupil: Any, label: Expression, relation: Relation, policy: Policy) -> list[Any]:
     """As the estimator says, or the keys that the owner declared, in the order that the estimator gives them."""
-    named = pupil.classes if pupil.classes is not None else _declared_keys(label, relation, policy)
+    named = pupil.classes if pupil.classes is not None else _keys_of_label(label, relation, policy)
     if named is None:
         raise MissingKeys("Which classes there are is not declared. Say classes=[…], or let the owner declare keys.")
     found: list[Any] = np.unique(np.asarray([one for one in named if one is not None])).tolist()
     return found
 
 
-def _declared_keys(label: Expression, relation: Relation, policy: Policy) -> Sequence[Any] | None:
+def _keys_of_label(label: Expression, relation: Relation, policy: Policy) -> Sequence[Any] | None:
     """Return the keys of the column that a label is read from; None for anything that is computed."""
     rows, value = behind(relation, label)
     if not isinstance(rows, Scan) or not isinstance(value, Column):
@@ -244,7 +254,7 @@ def _declared_keys(label: Expression, relation: Relation, policy: Policy) -> Seq
     return None if declared is None else declared.keys
 
 
-def _coded(label: Expression, classes: Sequence[Any]) -> Expression:
+def _code_label(label: Expression, classes: Sequence[Any]) -> Expression:
     """The place of a row's class, or −1 where it is none of them."""
     pairs: list[Expression] = []
     for place, one in enumerate(classes):

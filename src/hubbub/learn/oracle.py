@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.attempt import attempt
 from hubbub.errors import ParameterError
-from hubbub.learn.cells import Array, array, column
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.steps import ball_steps, cleaned, in_ball
-from hubbub.learn.tuition import ACCOUNT, Tuition, reached
+from hubbub.gate.attempt import attempt
+from hubbub.gate.sealed import Sealed
+from hubbub.learn.statistics.cells import Array, array, column
+from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.row_steps import ball_steps, fill_missing, in_ball
+from hubbub.learn.tuition import ACCOUNT, Tuition, reach_of
 from hubbub.parameters import positive, whole
 from hubbub.privacy.filter import whole_units_rounded_down
 
@@ -30,7 +32,7 @@ Question = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OracleAnswer:
     """A noisy mean, and how far off it is at most, 19 times in 20 (each number of it)."""
 
     value: Any
@@ -67,7 +69,8 @@ class StatisticalQueryOracle:
         self._crowd = Crowd.of(groups, rows=len(self._rows), most=max_rows)
         self._tuition = Tuition.at(epsilon=epsilon, delta=delta, meter=meter, account=account or ACCOUNT)
         self._questions = None if questions is None else whole("questions", questions, least=1)
-        self.rows = self._tuition.guard(lambda: self._tuition.count(self._crowd, share=COUNT))
+        self._data = Features.of(np.empty((len(self._rows), 0)), self._crowd)
+        self.rows = self._tuition.guard(lambda: self._tuition.count(self._data, share=COUNT))
         """The noisy number of rows."""
         self._rows_off = _error(self._tuition)
         self._each = None if self._questions is None else self._tuition.left / self._questions
@@ -77,19 +80,19 @@ class StatisticalQueryOracle:
         """The share of the price that is not spent."""
         return float(self._tuition.left)
 
-    def ask(self, question: Question, *, width: int | None = None, epsilon: float | None = None) -> Answer:
+    def ask(self, question: Question, *, width: int | None = None, epsilon: float | None = None) -> OracleAnswer:
         """The noisy mean of a function of a row and its label; with ``width``, of a vector, as one joint question."""
         if not callable(question):
             raise ParameterError("question", "a function of a row and its label", question)
         share, wide = self._share(epsilon), 1 if width is None else whole("width", width, least=1)
         part = self._tuition.spend(share)
-        total = self._tuition.guard(lambda: self._measured(question, wide, part))
+        total = self._tuition.guard(lambda: self._measure(question, wide, part))
         off = _error(self._tuition)
         mean = np.clip(total / self.rows, -1.0, 1.0)
         # |s/n − S/N| <= (|s − S| + |s/n|·|n − N|)/N, and |S/N| <= 1.
         least = max(1.0, self.rows - self._rows_off)
         error = min(2.0, (off + self._rows_off * float(np.abs(mean).max())) / least)
-        return Answer(value=float(mean[0]) if width is None else mean, error=error)
+        return OracleAnswer(value=float(mean[0]) if width is None else mean, error=error)
 
     def _share(self, epsilon: float | None) -> Fraction:
         if epsilon is None:
@@ -101,18 +104,16 @@ class StatisticalQueryOracle:
         part = whole_units_rounded_down(positive("epsilon", epsilon) / self._tuition.epsilon)
         return part if self._tuition.rho is None else part * part
 
-    def _measured(self, question: Question, width: int, part: Fraction) -> Array:
+    def _measure(self, question: Question, width: int, part: Fraction) -> Array:
         """Noisy sums of what the function says of rows; it is asked after the charge."""
         steps = ball_steps(width)
-        reach = reached(steps, self._crowd)
+        reach = reach_of(steps, self._data)
         mechanism = self._tuition.additive(part, reach)
-        noisy = self._tuition.measure(
-            mechanism, lambda: self._crowd.total(in_ball(self._asked(question, width)).parts), reach, grid=steps.grid,
-            label="statistical query",
-        )  # fmt: skip
+        exact = Sealed.later(lambda: self._crowd.total(in_ball(self._ask_rows(question, width))))
+        noisy = self._tuition.measure(mechanism, exact, reach, grid=steps.grid, label="statistical query")
         return np.asarray(noisy, dtype=np.float64)
 
-    def _asked(self, question: Question, width: int) -> Array:
+    def _ask_rows(self, question: Question, width: int) -> Array:
         found = np.zeros((len(self._rows), width))
         for place, (row, label) in enumerate(zip(self._rows, self._labels, strict=True)):
             said, failed = attempt(partial(_one, question, row, label, width), log=None)
@@ -122,12 +123,12 @@ class StatisticalQueryOracle:
 
 
 def _one(question: Question, row: Any, label: Any, width: int) -> Array:
-    """What the function says of one row; nothing it does about a row is seen but its number."""
+    """Return what the function says of one row; nothing it does about a row is seen but its number."""
     said = np.asarray(question(np.array(row), label), dtype=np.float64).reshape(-1)
-    return cleaned(said) if said.shape == (width,) else np.zeros(width)
+    return fill_missing(said) if said.shape == (width,) else np.zeros(width)
 
 
 def _error(tuition: Tuition) -> float:
-    """What the noise of the last answer exceeds one time in 40: of a mean, two such errors count."""
+    """Return what the noise of the last answer exceeds one time in 40: of a mean, two such errors count."""
     last = tuition.releases[-1]
     return float(last.mechanism.error(beta=BETA / 2)) * float(last.grid)

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hubbub.learn.blocks import unit_rows
-from hubbub.learn.bought import bounds_of
-from hubbub.learn.cells import Array
-from hubbub.learn.crowd import Crowd
 from hubbub.learn.estimator import Private
-from hubbub.learn.gram import foreseen, gram
-from hubbub.learn.moments import moments
-from hubbub.learn.steps import cleaned
+from hubbub.learn.statistics.bounds import buy_bounds
+from hubbub.learn.statistics.cells import Array
+from hubbub.learn.statistics.column_moments import measure_moments
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.row_steps import fill_missing
+from hubbub.learn.statistics.row_sums import unit_rows
+from hubbub.learn.statistics.second_moments import foresee_deviation, measure_products
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import whole
 
@@ -35,8 +35,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
 
     Privacy:
         Claim: (ε, δ) for each unit, as stated in ``claim_``.
-        Proof: bounds that are declared or bought, then ``moments`` and ``gram``, each for its share; the length at
-            which rows are cut comes from the former. Components and variances are computed from releases alone.
+        Proof: bounds that are declared or bought, then ``measure_moments`` and ``measure_products``, each for
+            its share; the length at which rows are cut comes from the former. Components and variances are computed
+            from releases alone.
         Needs: ``Tuition``.
         Ref: Dwork, Talwar, Thakurta, Zhang 2014.
     """
@@ -45,44 +46,36 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
         self, n_components: int | None = None, *, whiten: bool = False, epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None, max_rows: int = 1, meter: Any = None, account: str = ACCOUNT, random_state: Any = None,
     ) -> None:  # fmt: skip
-        self.n_components = n_components
-        self.whiten = whiten
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.max_rows = max_rows
-        self.meter = meter
-        self.account = account
-        self.random_state = random_state
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # noqa: N803
         """Measure means, then products."""
-        x = self._features(X, reset=True)
-        width = x.shape[1]
+        data = self._data(X, groups)
+        width = data.width
         kept = width if self.n_components is None else whole("n_components", self.n_components, least=1, most=width)
-        return self._study(partial(self._measure, x, kept), x=x, groups=groups)
+        return self._study(partial(self._measure, kept), data)
 
-    def _measure(self, x: Any, kept: int, tuition: Tuition, crowd: Crowd) -> str:
+    def _measure(self, kept: int, data: Features, tuition: Tuition) -> str:
         """Measure bounds, means and products."""
-        width = x.shape[1]
-        low, high = bounds_of(self.bounds, x, crowd=crowd, tuition=tuition)
+        x, width = data.x, data.width
+        low, high = buy_bounds(self.bounds, x, data, tuition=tuition)
         half = (high - low) / 2
-        known = moments(
-            unit_rows([x], low, high), width=width, crowd=crowd, tuition=tuition,
-            share=tuition.left * MOMENTS, label="means and variances",
-        )  # fmt: skip
-        one = 2 * np.sqrt(width) * foreseen(width=width, crowd=crowd, tuition=tuition, share=tuition.left) / known.count
+        known = measure_moments(
+            unit_rows(x, low, high), data, tuition=tuition, share=tuition.left * MOMENTS, label="means and variances"
+        )
+        noise = foresee_deviation(width=width, most=data.most, tuition=tuition, share=tuition.left)
+        one = 2 * np.sqrt(width) * noise / known.count
         room = float(np.clip(NOISE / one, *ROOM))
         radius = float(np.sqrt(min(room * float(np.sum(known.variance * half**2)), 4 * float(np.sum(half**2)))))
-        found = gram(
-            unit_rows([x], low, high, slope=half / radius, shift=-known.mean * half / radius), width=width,
-            radius=radius, crowd=crowd, tuition=tuition, share=tuition.left,
+        found = measure_products(
+            unit_rows(x, low, high, slope=half / radius, shift=-known.mean * half / radius), data, radius=radius,
+            tuition=tuition, share=tuition.left,
         )  # fmt: skip
         values, vectors = np.linalg.eigh(found.matrix / known.count)
         order = np.argsort(values)[::-1]
         # Noise cannot tell a variance of 0 from what it adds itself, and a variance is never below 0.
         variance, total = np.maximum(values[order], 0.0), max(float(np.trace(found.matrix)) / known.count, 0.0)
-        components = _signed(vectors[:, order].T)
+        components = _fix_signs(vectors[:, order].T)
         self.low_, self.high_ = low, high
         self.mean_ = low + half + known.mean * half
         self.n_components_ = kept
@@ -99,8 +92,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Coordinates along the components."""
         check_is_fitted(self)
-        x = self._features(X, reset=False)
-        along = (np.clip(cleaned(x, missing=self.mean_), self.low_, self.high_) - self.mean_) @ self.components_.T
+        x = self._features(X)
+        along = (np.clip(fill_missing(x, missing=self.mean_), self.low_, self.high_) - self.mean_) @ self.components_.T
         return np.asarray(along / self._scale() if self.whiten else along)
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
@@ -118,7 +111,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
         return int(self.n_components_)
 
 
-def _signed(components: Array) -> Array:
+def _fix_signs(components: Array) -> Array:
     """Each with its largest entry above 0, so that two fits can be compared."""
     largest = components[np.arange(len(components)), np.abs(components).argmax(axis=1)]
     return np.asarray(components * np.where(largest < 0, -1.0, 1.0)[:, None])

@@ -1,4 +1,4 @@
-"""What one fit may spend, and the one way it spends it: through the gate, in shares that are fixed before data is seen.
+"""The budget of one fit, and the one way it is spent: through the gate, in shares that are fixed before data is seen.
 
 Privacy:
     Claim: everything a fit learns is (ε, δ)-DP for its whole table, a unit being a row or, with ``groups``, a person.
@@ -16,21 +16,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hubbub.attempt import attempt
 from hubbub.errors import AccountingError, EngineError, HubbubError, ParameterError
-from hubbub.learn.crowd import Crowd
-from hubbub.learn.steps import Steps
+from hubbub.gate.attempt import attempt
+from hubbub.gate.measurement import Measurement
+from hubbub.gate.meter import Meter
+from hubbub.gate.release import Release
+from hubbub.gate.sealed import Sealed
+from hubbub.learn.statistics.cells import Array
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.row_steps import Steps
 from hubbub.mechanisms import Gaussian, Geometric
+from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
-from hubbub.meter import Meter
 from hubbub.parameters import Real, positive, probability, rational
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.release import Release
-from hubbub.secret import Facts, Secret
+from hubbub.query.totals import SumsRequest
 
 T = TypeVar("T")
 ACCOUNT = "learning"
@@ -101,20 +105,16 @@ class Tuition:
 
     def additive(self, part: Fraction, sensitivity: Sensitivity) -> Geometric | Gaussian:
         """The noise that a share buys for a vector of whole numbers: geometric if pure, Gaussian with a δ."""
-        rho = self.rho
+        noise, rho = AddedNoise(sensitivity=sensitivity, neighbors=Neighbors.ADD_REMOVE), self.rho
         if rho is None:
-            l1 = sensitivity.l1
-            assert l1 is not None
-            return Geometric(epsilon=self.pure(part), sensitivity=int(-(-l1 // 1)))
-        l2_squared = sensitivity.l2_squared
-        assert l2_squared is not None
+            return noise.calibrate_pure(self.pure(part))
         # Whole units of an account: what several shares are charged is then no more than what all of them are.
-        return Gaussian.at_rho(rho=whole_units_rounded_down(rho * part), sensitivity_squared=l2_squared)
+        return noise.calibrate_zcdp(whole_units_rounded_down(rho * part))
 
     def measure(
         self,
         mechanism: Mechanism,
-        compute: Callable[[], Any],
+        sealed: Sealed[Any],
         sensitivity: Sensitivity,
         *,
         grid: Fraction | None,
@@ -122,18 +122,32 @@ class Tuition:
     ) -> Any:
         """Measure an exact value through the gate and return what is public of it.
 
-        The value is computed after it is paid for, so that a failure is counted; where a session has paid for the whole
-        fit, at once. The caller took its share by ``spend``.
+        What computes the value runs after it is paid for, so that a failure is counted. The caller took its share by
+        ``spend``.
         """
-        facts = Facts(account=self.account, sensitivity=sensitivity, neighbors=Neighbors.ADD_REMOVE, grid=grid)
-        secret: Secret[Any] = Secret.later(compute, facts) if self.guards else Secret(compute(), facts)
+        measured = Measurement(
+            mechanism=mechanism, sensitivity=sensitivity, take=_take_all, grid=grid, label=label
+        )  # fmt: skip
         try:
-            release = self.meter.measure(mechanism, secret, label=label)
+            release = measured.measure(sealed, self.meter, account=self.account, neighbors=Neighbors.ADD_REMOVE)
         except HubbubError as refused:
             self.refused = refused
             raise
         self.releases.append(release)
         return release.value
+
+    def measure_sums(
+        self, data: Features, sums: SumsRequest, steps: Steps, *, share: Real, label: str
+    ) -> tuple[Array, Geometric | Gaussian]:
+        """Return noisy sums, those of all families one after the other, and their noise.
+
+        ``steps`` bound what one row adds to all of them together.
+        """
+        reach = reach_of(steps, data)
+        mechanism = self.additive(self.spend(share), reach)
+        sealed = data.add_up(sums).map(lambda exact: np.concatenate([one.reshape(-1) for one in exact]))
+        noisy = self.measure(mechanism, sealed, reach, grid=steps.grid, label=label)
+        return np.asarray(noisy, dtype=np.float64), mechanism
 
     def guard(self, work: Callable[[], T]) -> T:
         """Run what looks at rows: whatever it raises is the one fixed error, without text, cause or context.
@@ -169,20 +183,24 @@ class Tuition:
         if self.refused is None and self.meter.log is not None:
             self.meter.log(problem)
 
-    def count(self, crowd: Crowd, *, share: Real, label: str = "number of rows") -> float:
-        """A noisy number of rows (each unit counts for at most ``crowd.most``), at least 1 (SOUNDNESS 16)."""
-        ones = Steps(parts=np.empty(0, dtype=np.int64), grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
-        reach = reached(ones, crowd)
+    def count(self, data: Features, *, share: Real, label: str = "number of rows") -> float:
+        """Return a noisy number of rows (each unit counts for at most ``most``), at least 1 (SOUNDNESS 16)."""
+        ones = Steps(grid=Fraction(1), l1=1, l2_squared=1, linf=1, l0=1)
+        reach = reach_of(ones, data)
         mechanism = self.additive(self.spend(share), reach)
-        noisy = self.measure(mechanism, crowd.counted_rows, reach, grid=ones.grid, label=label)
+        noisy = self.measure(mechanism, data.count(), reach, grid=ones.grid, label=label)
         return max(1.0, float(noisy[0]))
 
 
-def reached(steps: Steps, crowd: Crowd) -> Sensitivity:
-    """How far one unit can move the total."""
-    most = crowd.most
+def _take_all(exact: Any) -> Any:
+    return exact
+
+
+def reach_of(steps: Steps, data: Features) -> Sensitivity:
+    """Return how far one unit can move the total."""
+    most = data.most
     return Sensitivity(
-        l0=None if steps.l0 is None or crowd.units is not None else steps.l0,
+        l0=steps.l0 if data.single else None,
         l1=Fraction(most * steps.l1),
         l2_squared=Fraction(most * most * steps.l2_squared),
         linf=Fraction(most * steps.linf),

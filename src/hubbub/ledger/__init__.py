@@ -7,8 +7,8 @@ it. ``entry`` and ``effects`` say what is written, ``rules`` and ``owning`` what
 
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.ledger import Ledger
-from hubbub.ledger.marks import Marks
 from hubbub.ledger.terms import ALLOWANCE, OWNER, Ask, Fact, Failures, Grant, Renewal, Statement, Ticket
+from hubbub.ledger.verify.marks import Marks
 
 __all__ = [
     "ALLOWANCE",

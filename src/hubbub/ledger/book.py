@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger.effects import EFFECTS, Content
-from hubbub.ledger.entry import GENESIS, Entry, canonical, chained
-from hubbub.ledger.store import Head, Row, Session
+from hubbub.ledger.entry import GENESIS, Entry, canonical, chain_hash
+from hubbub.ledger.stores.store import Head, Row, StoreSession
 
 
 class Transaction:
-    """What is read through this cannot change before the commit."""
+    """A write transaction: nothing read through it can change before the commit."""
 
-    def __init__(self, session: Session, *, clock: Callable[[], int]) -> None:
+    def __init__(self, session: StoreSession, *, clock: Callable[[], int]) -> None:
         self.session = session
-        self.head = self._start = _checked_head(session)
+        self.head = self._start = _check_head(session)
         self.now = max(clock(), self.head.time)
         """Ledger time: the clock's, unless the clock has gone back."""
 
@@ -21,7 +21,7 @@ class Transaction:
         """Write an entry and do what it says."""
         body = canonical(content)
         seq, now = self.head.seq + 1, self.now
-        link = chained(self.head.hash, seq=seq, time=now, kind=kind, body=body)
+        link = chain_hash(self.head.hash, seq=seq, time=now, kind=kind, body=body)
         entry = Entry(seq=seq, time=now, kind=kind, body=body, hash=link)
         self.session.run(
             "INSERT INTO entries (seq, time, kind, body, hash) VALUES (?, ?, ?, ?, ?)", seq, now, kind, body, link
@@ -45,8 +45,8 @@ class Transaction:
         return True
 
 
-def head_of(session: Session) -> Head:
-    """Where the chain ends now."""
+def head_of(session: StoreSession) -> Head:
+    """Return the present end of the chain."""
     rows = session.rows("SELECT ledger, seq, time, hash FROM head WHERE one = 1")
     if len(rows) != 1:
         raise LedgerCorrupt("The ledger has lost its head. Restore the newest backup.")
@@ -56,23 +56,23 @@ def head_of(session: Session) -> Head:
     return Head(ledger=ledger, seq=seq, time=time, hash=link)
 
 
-def _checked_head(session: Session) -> Head:
+def _check_head(session: StoreSession) -> Head:
     """The same, held against the entry it speaks of: a wrong time there would renew budgets before their day."""
     head = head_of(session)
     if not session.rows(
         "SELECT 1 FROM entries WHERE seq = ? AND time = ? AND hash = ?", head.seq, head.time, head.hash
     ):
-        raise damaged(head.seq, "the chain does not end where its head says")
+        raise damage_at(head.seq, "the chain does not end where its head says")
     return head
 
 
-def entry_of(session: Session, seq: int) -> Entry:
+def entry_of(session: StoreSession, seq: int) -> Entry:
     """One entry, checked against its hash and the entry before it."""
     rows = session.rows(
         "SELECT seq, time, kind, body, hash FROM entries WHERE seq IN (?, ?) ORDER BY seq", seq - 1, seq
     )
     if len(rows) != (1 if seq == 1 else 2):
-        raise damaged(seq, "it, or the entry before it, is missing")
+        raise damage_at(seq, "it, or the entry before it, is missing")
     entry = entry_from(rows[-1])
     check_link(entry, GENESIS if seq == 1 else rows[0][4])
     return entry
@@ -85,11 +85,11 @@ def entry_from(row: Row) -> Entry:
 
 
 def check_link(entry: Entry, previous: str) -> None:
-    """That the entry is what was written after the one before it."""
-    if chained(previous, seq=entry.seq, time=entry.time, kind=entry.kind, body=entry.body) != entry.hash:
-        raise damaged(entry.seq, "its text does not fit its hash and the entry before it")
+    """Check that the entry is the one that was written after its predecessor."""
+    if chain_hash(previous, seq=entry.seq, time=entry.time, kind=entry.kind, body=entry.body) != entry.hash:
+        raise damage_at(entry.seq, "its text does not fit its hash and the entry before it")
 
 
-def damaged(seq: int, what: str) -> LedgerCorrupt:
+def damage_at(seq: int, what: str) -> LedgerCorrupt:
     """The error that names an entry."""
     return LedgerCorrupt(f"Entry {seq} is damaged: {what}. Restore the newest backup.", entry=seq)

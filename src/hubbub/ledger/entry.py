@@ -18,7 +18,7 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What was written: ``body`` is canonical JSON, kept and hashed as the very text it is."""
+    """An entry as it was written: ``body`` is canonical JSON, kept and hashed as the very text it is."""
 
     seq: int
     time: int
@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def moment(self) -> datetime:
-        """When it was written."""
+        """The time at which the entry was written."""
         return moment_of(self.time)
 
 
@@ -62,7 +62,7 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def chained(previous: str, *, seq: int, time: int, kind: str, body: str) -> str:
+def chain_hash(previous: str, *, seq: int, time: int, kind: str, body: str) -> str:
     """The hash of an entry: no two different lines share a text, since only the body may hold a newline."""
     return hashlib.sha256(f"{previous}\n{seq}\n{time}\n{kind}\n{body}".encode()).hexdigest()
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from hubbub.errors import LedgerCorrupt
-from hubbub.ledger.store import Row, Session
+from hubbub.ledger.stores.store import Row, StoreSession
 from hubbub.ledger.terms import Renewal
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Filter, Spent
@@ -35,7 +35,7 @@ class Holder:
 
     @property
     def budget(self) -> Budget:
-        """What it may spend in one period."""
+        """The budget of one period."""
         return _read(self.terms)[0]
 
     @property
@@ -45,7 +45,7 @@ class Holder:
 
     @property
     def filter(self) -> Filter:
-        """How its spending is counted."""
+        """The filter that counts its spending."""
         return _read(self.terms)[2]
 
     @property
@@ -61,11 +61,11 @@ class Holder:
         return max(self.period, (time - self.opened) // self.renewal.microseconds)
 
     def since(self, period: int) -> int:
-        """When a period began."""
+        """Return the time at which a period began."""
         return self.opened + (period * self.renewal.microseconds if self.renewal else 0)
 
 
-def holder_of(session: Session, account: str, kind: str, name: str) -> Holder | None:
+def holder_of(session: StoreSession, account: str, kind: str, name: str) -> Holder | None:
     """One balance, checked against its seal; None where there is none.
 
     That there is none is not left to the index: a flipped bit in it would hide a balance, and opening the account
@@ -82,12 +82,12 @@ def holder_of(session: Session, account: str, kind: str, name: str) -> Holder | 
     return None
 
 
-def holders_of(session: Session) -> list[Holder]:
+def holders_of(session: StoreSession) -> list[Holder]:
     """All balances."""
     return [_from(row) for row in session.rows(f"SELECT {_COLUMNS}, seal FROM holders ORDER BY account, kind, name")]
 
 
-def present(session: Session, account: str, kind: str, name: str) -> Holder:
+def present(session: StoreSession, account: str, kind: str, name: str) -> Holder:
     """A balance that must be there."""
     holder = holder_of(session, account, kind, name)
     if holder is None:
@@ -95,7 +95,7 @@ def present(session: Session, account: str, kind: str, name: str) -> Holder:
     return holder
 
 
-def keep(session: Session, holder: Holder) -> None:
+def keep(session: StoreSession, holder: Holder) -> None:
     """Write a balance, with its seal."""
     spent = holder.spent
     fields = (
@@ -106,18 +106,18 @@ def keep(session: Session, holder: Holder) -> None:
         f"INSERT INTO holders ({_COLUMNS}, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (account, kind, name) DO UPDATE SET terms = excluded.terms, period = excluded.period, "
         "loss = excluded.loss, failure = excluded.failure, charges = excluded.charges, seal = excluded.seal",
-        *(*fields, sealed(fields)),
+        *(*fields, checksum(fields)),
     )
 
 
-def sealed(fields: Sequence[object]) -> str:
+def checksum(fields: Sequence[object]) -> str:
     """A checksum over a row that decides what may be spent: a flipped bit must not lend."""
     return hashlib.sha256(repr(tuple(fields)).encode()).hexdigest()[:32]
 
 
 def _from(row: Row) -> Holder:
     *fields, seal = row
-    if sealed(fields) != seal:
+    if checksum(fields) != seal:
         raise LedgerCorrupt(
             f"The balance of {row[1]} {row[2] or row[0]!r} is not what was written. Restore the newest backup."
         )

@@ -14,15 +14,15 @@ from hubbub.errors import LedgerReadOnly, LedgerRolledBack
 from hubbub.ledger import owning, rules
 from hubbub.ledger.book import Transaction
 from hubbub.ledger.looking import Looking
-from hubbub.ledger.marks import Marks
-from hubbub.ledger.opening import hash_at, opened, store_at
-from hubbub.ledger.store import Session, Store
+from hubbub.ledger.stores.opening import hash_at, open_store, store_at
+from hubbub.ledger.stores.store import Store, StoreSession
+from hubbub.ledger.stores.writer import Writer
 from hubbub.ledger.terms import Ask, Charged, Renewal, Statement, Ticket
-from hubbub.ledger.writer import Writer
+from hubbub.ledger.verify.marks import Marks
 from hubbub.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from hubbub.ledger.verify import Progress, Verified
+    from hubbub.ledger.verify.verify import Progress, Verified
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Ledger(Looking):
 
     def _open(self, *, create: bool) -> None:
         self._pid = os.getpid()
-        head = opened(
+        head = open_store(
             self.store,
             marks=self._marks,
             clock=self._clock,
@@ -89,7 +89,7 @@ class Ledger(Looking):
         self._marks.check(tx.head, lambda seq: hash_at(tx.session, seq))
 
     def close(self) -> None:
-        """Finish what is waiting and let go."""
+        """Finish all waiting work and close."""
         if self._pid == os.getpid():
             with self._lock:
                 self._reader.close()  # first: only a connection that can write folds the log away when it goes last
@@ -143,7 +143,7 @@ class Ledger(Looking):
         self._write(lambda tx: owning.revoke(tx, account, principal))
 
     def thaw(self, account: str, principal: str) -> int:
-        """After a look at why the engine failed: a new allowance. Gives back how many failures there were."""
+        """Give a new allowance, after the owner has looked into the failures. Return the number of failures."""
         return self._write(lambda tx: owning.thaw(tx, account, principal))
 
     def publish(self, charge: int) -> None:
@@ -153,7 +153,7 @@ class Ledger(Looking):
     # What askers do: reserve, read, draw, settle, reply.
 
     def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
-        """Pay for a question, durably, or find what was paid for it before. Nothing may be read earlier.
+        """Pay for a question, durably, or find an earlier payment for it. Nothing may be read earlier.
 
         ``meanwhile`` is called, once or more, where an answer has to be made: the charge has been let through by then
         and is not on disk yet. It must be quick, may not raise, and may read nothing private.
@@ -186,7 +186,7 @@ class Ledger(Looking):
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verified":
         """Check every entry, every cap and every balance; LedgerCorrupt names the first entry that is bad."""
-        from hubbub.ledger.verify import verify
+        from hubbub.ledger.verify.verify import verify
 
         self._after_fork()
         return verify(self, progress=progress)
@@ -198,7 +198,7 @@ class Ledger(Looking):
         return self._writer.run(work)
 
     @contextmanager
-    def _looking(self) -> Iterator[Session]:
+    def _looking(self) -> Iterator[StoreSession]:
         self._after_fork()
         with self._lock:
             yield self._reader

@@ -1,4 +1,4 @@
-"""What can be read in a ledger: by askers about themselves, and by whoever may open it about everyone."""
+"""Reading a ledger: by askers about themselves, and by whoever may open it about everyone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager
 
 from hubbub.ledger import serving
 from hubbub.ledger.book import entry_from, entry_of, head_of
-from hubbub.ledger.caps import View, account_of, limits_of
+from hubbub.ledger.caps import Balances, account_of, limits_of
 from hubbub.ledger.entry import Entry, moment_of
 from hubbub.ledger.failures import all_failures
 from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
-from hubbub.ledger.permission import permitted
+from hubbub.ledger.permission import check_permission
 from hubbub.ledger.rules import no_such_holder
-from hubbub.ledger.store import Session
+from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement
 from hubbub.privacy.filter import Charge, Spent
 
@@ -25,10 +25,10 @@ class Looking(ABC):
     _clock: Callable[[], int]
 
     @abstractmethod
-    def _looking(self) -> AbstractContextManager[Session]:
+    def _looking(self) -> AbstractContextManager[StoreSession]:
         """A session to read in."""
 
-    def _now(self, session: Session) -> int:
+    def _now(self, session: StoreSession) -> int:
         """Ledger time: the clock's, unless the clock has gone back."""
         return max(self._clock(), head_of(session).time)
 
@@ -38,23 +38,23 @@ class Looking(ABC):
         """Raise GrantError where the principal may not ask of the account now; the owner always may."""
         if principal != OWNER:
             with self._looking() as session:
-                permitted(session, account, principal, now=self._now(session))
+                check_permission(session, account, principal, now=self._now(session))
 
     def remaining(self, account: str, principal: str = OWNER) -> Charge:
         """Return the largest charge that the principal can still pay: the least of every cap that it counts against."""
         with self._looking() as session:
-            view = View(session=session, now=self._now(session))
-            project = permitted(session, account, principal, now=view.now)
+            view = Balances(session=session, now=self._now(session))
+            project = check_permission(session, account, principal, now=view.now)
             limits = limits_of(session, account, principal=principal, project=project)
-            return view.left([account_of(session, account), *limits])
+            return view.remainder_of([account_of(session, account), *limits])
 
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
         with self._looking() as session:
-            serving.check(View(session=session, now=self._now(session)), asks)
+            serving.check(Balances(session=session, now=self._now(session)), asks)
 
     def holds(self, charge: int, principal: str) -> bool:
-        """Whether a principal was given what a charge paid for, or may have it for nothing."""
+        """Return True if a principal was given the answer that a charge paid for, or may have it for nothing."""
         with self._looking() as session:
             return serving.holds(session, charge, principal)
 
@@ -80,22 +80,22 @@ class Looking(ABC):
     # What anyone may look at who can read the ledger.
 
     def statement(self, account: str, kind: str = ACCOUNT, name: str = "") -> Statement:
-        """Where an account, or a project or principal under it, stands."""
+        """Return the statement of an account, or of a project or principal under it."""
         with self._looking() as session:
             own = account_of(session, account)
             holder = own if kind == ACCOUNT else holder_of(session, account, kind, name)
         if holder is None:
             raise no_such_holder(account, kind, name)
-        return self._stated(holder)
+        return self._statement_of(holder)
 
     def statements(self) -> list[Statement]:
-        """Where everyone stands, accounts first."""
+        """Return the statements of all holders, accounts first."""
         with self._looking() as session:
             holders = holders_of(session)
-        return [self._stated(holder) for holder in holders]
+        return [self._statement_of(holder) for holder in holders]
 
     def grants(self) -> list[Grant]:
-        """Who may spend from what."""
+        """Return all grants: principals, and the accounts from which they may spend."""
         with self._looking() as session:
             rows = session.rows(
                 "SELECT account, principal, project, expires, revoked, entry FROM grants ORDER BY account, principal"
@@ -132,7 +132,7 @@ class Looking(ABC):
             yield from map(entry_from, rows)
             first = upto + 1
 
-    def _stated(self, holder: Holder) -> Statement:
+    def _statement_of(self, holder: Holder) -> Statement:
         period = holder.period_at(self._clock())
         spent = holder.spent if period == holder.period else Spent()
         return Statement(

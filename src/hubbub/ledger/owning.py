@@ -1,4 +1,4 @@
-"""What owners do with a ledger: accounts, projects, grants, publications. Each checks first and writes last."""
+"""Operations of owners on a ledger: accounts, projects, grants, publications. Each checks first and writes last."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import canonical
 from hubbub.ledger.failures import failures_of
 from hubbub.ledger.holder import ACCOUNT, PROJECT, Holder, holder_of
-from hubbub.ledger.terms import OWNER, Renewal, budget_json, named
+from hubbub.ledger.terms import OWNER, Renewal, budget_json, check_name
 from hubbub.privacy.budget import Budget
 
 _MOST = 1 << 62
@@ -20,7 +20,7 @@ def open_account(
     tx: Transaction, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
 ) -> None:
     """An account keeps the filter it was opened with; opening it again on the same terms changes nothing."""
-    content = {"account": named("account", name), "population": population, "terms": _terms(budget, renewal)}
+    content = {"account": check_name("account", name), "population": population, "terms": _terms(budget, renewal)}
     known = holder_of(tx.session, name, ACCOUNT, "")
     if known is None:
         tx.append("account", content)
@@ -33,7 +33,7 @@ def open_account(
 def open_project(tx: Transaction, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
     """A project under an account, or new limits for one: what it has spent stays spent."""
     _check_limit(account_of(tx.session, account), limit)
-    content = {"account": account, "project": named("project", project), "terms": _terms(limit, renewal)}
+    content = {"account": account, "project": check_name("project", project), "terms": _terms(limit, renewal)}
     tx.append("project", content)
 
 
@@ -49,7 +49,7 @@ def grant(
 ) -> None:
     """Let a principal spend; without a limit of its own it may spend what the account has."""
     holder = account_of(tx.session, account)
-    if named("principal", principal) == OWNER:
+    if check_name("principal", principal) == OWNER:
         raise ParameterError("principal", "someone other than the owner, who needs no grant", principal)
     if project is not None and holder_of(tx.session, account, PROJECT, project) is None:
         raise ParameterError("project", f"a project of account {account!r}; open it first", project)

@@ -1,14 +1,14 @@
-"""Who may ask of an account now: a grant that is good, and an allowance of failures that is not used up."""
+"""Permission to ask of an account: a valid grant, and an allowance of failures that is not used up."""
 
 from hubbub.errors import Frozen, GrantError, GrantExpired, LedgerCorrupt
 from hubbub.ledger.entry import moment_of
 from hubbub.ledger.failures import failures_of
-from hubbub.ledger.holder import sealed
-from hubbub.ledger.store import Session
+from hubbub.ledger.holder import checksum
+from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import ALLOWANCE, OWNER
 
 
-def permitted(session: Session, account: str, principal: str, *, now: int) -> str | None:
+def check_permission(session: StoreSession, account: str, principal: str, *, now: int) -> str | None:
     """Return the project under which the principal may spend now; GrantError where it may not."""
     if principal == OWNER:
         return None
@@ -22,7 +22,7 @@ def permitted(session: Session, account: str, principal: str, *, now: int) -> st
     if not rows:
         raise GrantError(f"{who}. Ask its owner for one: hubbub budget grant.", **operands)
     *fields, seal = rows[0]
-    if sealed(fields) != seal:
+    if checksum(fields) != seal:
         raise LedgerCorrupt(f"The grant of {principal!r} is not what was written. Restore the newest backup.")
     project: str | None
     project, expires, revoked = fields[2:5]
@@ -37,7 +37,7 @@ def permitted(session: Session, account: str, principal: str, *, now: int) -> st
     return project
 
 
-def refuse_frozen(session: Session, account: str, principal: str, charge: int | None = None) -> None:
+def refuse_frozen(session: StoreSession, account: str, principal: str, charge: int | None = None) -> None:
     """Raise Frozen where the engine has failed a principal so often that its owner must look first."""
     if principal == OWNER:
         return

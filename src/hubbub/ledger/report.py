@@ -1,4 +1,4 @@
-"""What was asked of each account, what it cost, and whether a second accountant agrees.
+"""A report of the questions asked of each account, their cost, and the verdict of a second accountant.
 
 Everything here comes from the entries alone, whose chain is checked on the way; no balance is believed.
 """
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.ledger.entry import Entry, moment_of
 from hubbub.ledger.holder import ACCOUNT
-from hubbub.ledger.recompute import (
+from hubbub.ledger.terms import Renewal
+from hubbub.ledger.verify.recompute import (
     FixedPlan,
     Recomputed,
     Recounter,
     account_holder,
-    checked_entries,
+    check_entries,
     sense_of,
     symbol_of,
 )
-from hubbub.ledger.terms import Renewal
-from hubbub.ledger.verify import Progress
+from hubbub.ledger.verify.verify import Progress
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.filter import Charge, Spent
 from hubbub.privacy.loss import Loss
@@ -55,8 +55,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """What was spent on the account, and what was paid for answers that were there already."""
+class SpendingTotals:
+    """The amounts spent on the account, and the amounts paid for answers that were stored already."""
 
     spent: Spent = field(default_factory=Spent)
     shares: Spent = field(default_factory=Spent)
@@ -82,8 +82,8 @@ class AccountReport:
     renewal: Renewal | None
     opened: datetime
     lines: tuple[Line, ...]
-    principals: Mapping[str, Totals]
-    projects: Mapping[str, Totals]
+    principals: Mapping[str, SpendingTotals]
+    projects: Mapping[str, SpendingTotals]
     periods: tuple[Period, ...]
     lifetime: Spent
     odometer: Loss
@@ -93,7 +93,7 @@ class AccountReport:
 
     @property
     def symbol(self) -> str:
-        """What the account counts in."""
+        """The symbol of the loss that the account counts in."""
         return symbol_of(self.budget.filter)
 
     def days(self) -> list[tuple[date, int, int]]:
@@ -106,7 +106,7 @@ class AccountReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class LedgerReport:
     """A ledger, or one account of it."""
 
     ledger: str
@@ -116,18 +116,18 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether no charge is smaller than it should be."""
+        """True if no charge is smaller than it should be."""
         return not any(account.recomputed.shortfalls for account in self.accounts)
 
 
-def report(ledger: "Ledger", *, account: str | None = None, progress: Progress | None = None) -> Report:
-    """Read all entries and say what was spent on each account, or on one of them."""
+def report(ledger: "Ledger", *, account: str | None = None, progress: Progress | None = None) -> LedgerReport:
+    """Read all entries and report the spending on each account, or on one of them."""
     if account is not None:
         ledger.statement(account)  # or UnknownAccount
     books: dict[str, _Book] = {}
     place: dict[int, _Book] = {}
     last: Entry | None = None
-    for entry in checked_entries(ledger, progress):
+    for entry in check_entries(ledger, progress):
         last = entry
         with sense_of(entry):
             content = entry.content
@@ -139,11 +139,11 @@ def report(ledger: "Ledger", *, account: str | None = None, progress: Progress |
             elif content.get("charge") in place:
                 _TAKEN.get(entry.kind, _Book.nothing)(place[content["charge"]], entry, content)
     assert last is not None
-    return Report(
+    return LedgerReport(
         ledger=ledger.name,
         entries=last.seq,
         hash=last.hash,
-        accounts=tuple(book.closed() for _, book in sorted(books.items())),
+        accounts=tuple(book.close() for _, book in sorted(books.items())),
     )
 
 
@@ -155,8 +155,8 @@ class _Book:
         self._population = content["population"]
         self._recounter = Recounter(content["account"], self._holder.filter)
         self._lines: dict[int, Line] = {}
-        self._principals: dict[str, Totals] = {}
-        self._projects: dict[str, Totals] = {}
+        self._principals: dict[str, SpendingTotals] = {}
+        self._projects: dict[str, SpendingTotals] = {}
         self._periods: dict[int, Spent] = {0: Spent()}
         self._period = 0
 
@@ -180,7 +180,7 @@ class _Book:
             moment=entry.moment,
             principal=content["principal"],
             project=content["project"],
-            question=shortened(content["question"], _SHORT),
+            question=shorten(content["question"], _SHORT),
             version=content["version"],
             spent=spent,
             period=self._period,
@@ -205,13 +205,13 @@ class _Book:
         """An answer that everyone may have."""
         self._lines[content["charge"]] = replace(self._lines[content["charge"]], public=True)
 
-    def _add(self, content: Mapping[str, Any], change: Callable[[Totals], Totals]) -> None:
+    def _add(self, content: Mapping[str, Any], change: Callable[[SpendingTotals], SpendingTotals]) -> None:
         principal, project = content["principal"], content["project"]
-        self._principals[principal] = change(self._principals.get(principal, Totals()))
+        self._principals[principal] = change(self._principals.get(principal, SpendingTotals()))
         if project is not None:
-            self._projects[project] = change(self._projects.get(project, Totals()))
+            self._projects[project] = change(self._projects.get(project, SpendingTotals()))
 
-    def closed(self) -> AccountReport:
+    def close(self) -> AccountReport:
         """Everything that was found."""
         holder = self._holder
         lifetime = Spent()
@@ -241,8 +241,8 @@ class _Book:
             ),
             lifetime=lifetime,
             odometer=holder.filter.odometer(lifetime),
-            recomputed=self._recounter.closed(),
-            fixed=self._recounter.fixed_plan(),
+            recomputed=self._recounter.close(),
+            fixed=self._recounter.account_for_plan(),
         )
 
 
@@ -255,7 +255,7 @@ _TAKEN: Mapping[str, Callable[[_Book, Entry, Mapping[str, Any]], None]] = {
 }
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """The beginning of a text, with a sign that there is more."""
     return text if len(text) <= length else text[: length - 1] + "…"
 

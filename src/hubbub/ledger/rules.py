@@ -1,4 +1,4 @@
-"""Who may spend, what it costs, and what is served again for nothing: decided here, in one transaction.
+"""The rules of spending, prices and stored answers: decided here, in one transaction.
 
 Privacy:
     Claim: however questions are chosen, in whatever order, and through however many principals, all answers that leave
@@ -19,29 +19,30 @@ Privacy:
 
 import uuid
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from hubbub.errors import HubbubError, UnknownAccount
-from hubbub.ledger.book import Transaction, damaged, entry_of
-from hubbub.ledger.caps import View
+from hubbub.ledger.book import Transaction, damage_at, entry_of
+from hubbub.ledger.caps import Balances
 from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.holder import Holder
-from hubbub.ledger.permission import permitted, refuse_frozen
+from hubbub.ledger.permission import check_permission, refuse_frozen
 from hubbub.ledger.serving import Decision, decide
-from hubbub.ledger.store import Session
-from hubbub.ledger.terms import Ask, Ticket, named
+from hubbub.ledger.stores.store import StoreSession
+from hubbub.ledger.terms import Ask, Ticket, check_name
 from hubbub.privacy.filter import Charge
 
 
 def reserve(tx: Transaction, ask: Ask) -> Ticket:
-    """Find what was paid before, or pay now; raises before anything is written."""
-    view = View(session=tx.session, now=tx.now)
+    """Find an earlier payment, or pay now; raises before anything is written."""
+    view = Balances(session=tx.session, now=tx.now)
     made = decide(view, ask)
     view.check([(holder, made.cost) for holder in made.holders], principal=ask.principal)
     _renew(tx, made.holders)
     if made.charge is None:
-        return _charged(tx, ask, made)
+        return _charge(tx, ask, made)
     if made.holders:
         _share(tx, ask, made.charge, made)
     if ask.key is not None and not made.by_key:
@@ -56,10 +57,11 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
         cost=Charge(loss=0),
         answer=None if stored is None else str(stored.content["answer"]),
         stored=None if stored is None else stored.moment,
+        epsilon=None if paid["epsilon"] is None else Fraction(paid["epsilon"]),
     )
 
 
-def _charged(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
+def _charge(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
     paid = {
         "failure": made.cost.failure,
         "holders": [[holder.kind, holder.name] for holder in made.holders],
@@ -68,7 +70,9 @@ def _charged(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
         "project": made.project,
     }
     entry = tx.append("charge", ask.body | paid)
-    return Ticket(entry=entry.seq, account=ask.account, paid=made.cost, cost=made.cost, answer=None)
+    return Ticket(
+        entry=entry.seq, account=ask.account, paid=made.cost, cost=made.cost, answer=None, epsilon=ask.epsilon
+    )
 
 
 def _share(tx: Transaction, ask: Ask, charge: int, made: Decision) -> None:
@@ -110,13 +114,13 @@ def fail(tx: Transaction, charge: int, *, settled: bool = False) -> str | None:
     return None
 
 
-def check_allowance(session: Session, charge: int, *, now: int) -> None:
+def check_allowance(session: StoreSession, charge: int, *, now: int) -> None:
     """Raise Frozen or GrantError where whoever paid is to hear nothing more: failed too often, or without a grant."""
     account, principal, _ = _under_way(session, charge)
-    permitted(session, account, principal, now=now)
+    check_permission(session, account, principal, now=now)
 
 
-def _under_way(session: Session, charge: int) -> tuple[str, str, str | None]:
+def _under_way(session: StoreSession, charge: int) -> tuple[str, str, str | None]:
     """Account, principal and stored answer of a charge. Who was frozen meanwhile hears that, however the work ended."""
     found = charge_of(session, charge)
     if found is None:
@@ -133,7 +137,7 @@ def remember(tx: Transaction, account: str, name: str, value: Any, *, version: s
     entry = entry_of(tx.session, paid)
     if entry.kind != "charge" or entry.content["account"] != account:
         raise HubbubError(f"Entry {paid} is not a charge to account {account!r}, so it cannot have paid for a fact.")
-    fact = {"account": account, "name": named("name", name), "paid": paid, "value": value, "version": version}
+    fact = {"account": account, "name": check_name("name", name), "paid": paid, "value": value, "version": version}
     tx.append("fact", fact)
 
 
@@ -142,11 +146,11 @@ def no_such_holder(account: str, kind: str, name: str) -> UnknownAccount:
     return UnknownAccount(f"There is no {kind} {name!r} under account {account!r}.", account=account, name=name)
 
 
-def answer_of(session: Session, charge: int, seq: int) -> Entry:
+def answer_of(session: StoreSession, charge: int, seq: int) -> Entry:
     """The entry of a stored answer, checked against the chain and against the charge it belongs to."""
     entry = entry_of(session, seq)
     if entry.kind != "answer" or entry.content["charge"] != charge:
-        raise damaged(charge, f"entry {seq} is not its answer")
+        raise damage_at(charge, f"entry {seq} is not its answer")
     return entry
 
 

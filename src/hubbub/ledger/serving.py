@@ -1,4 +1,4 @@
-"""What a request comes to: an answer that is there, another principal's answer, or a charge of its own.
+"""The decision about a request: a stored answer, another principal's answer, or a charge of its own.
 
 Nothing is written here, so the same decision tells beforehand whether a whole question, with the facts that it would
 buy, fits into every cap (``check``).
@@ -18,19 +18,19 @@ from dataclasses import dataclass, replace
 
 from hubbub.errors import KeyConflict, LedgerCorrupt
 from hubbub.ledger.book import entry_of
-from hubbub.ledger.caps import FREE, View, account_of, limits_of
-from hubbub.ledger.effects import CHARGE, asked_units, charge_from, charge_of
+from hubbub.ledger.caps import FREE, Balances, account_of, limits_of
+from hubbub.ledger.effects import CHARGE, charge_from, charge_of, units_of
 from hubbub.ledger.entry import ratio
 from hubbub.ledger.holder import PROJECT, Holder
-from hubbub.ledger.permission import permitted, refuse_frozen
-from hubbub.ledger.store import Session
+from hubbub.ledger.permission import check_permission, refuse_frozen
+from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """How a request will be met."""
+    """The way in which a request will be met."""
 
     charge: int | None = None
     """The earlier charge that serves it; None where it needs one of its own."""
@@ -43,15 +43,15 @@ class Decision:
     project: str | None = None
 
 
-def decide(view: View, ask: Ask) -> Decision:
-    """Find what was paid before, or the price and everyone who would have to pay it.
+def decide(view: Balances, ask: Ask) -> Decision:
+    """Find an earlier payment, or the price and everyone who would have to pay it.
 
     Whether they can is for the caller to ask, of this request or of several together.
     """
-    project = permitted(view.session, ask.account, ask.principal, now=view.now)
+    project = check_permission(view.session, ask.account, ask.principal, now=view.now)
     account = account_of(view.session, ask.account)
     refuse_frozen(view.session, ask.account, ask.principal)
-    earlier = _by_key(view.session, ask) or _asked_before(view, ask, project)
+    earlier = _by_key(view.session, ask) or _find_earlier(view, ask, project)
     if earlier is not None:
         return earlier
     cost = price_of(account.filter, ask.events)
@@ -59,7 +59,7 @@ def decide(view: View, ask: Ask) -> Decision:
     return Decision(cost=cost, holders=holders, project=project)
 
 
-def check(view: View, asks: Sequence[Ask]) -> None:
+def check(view: Balances, asks: Sequence[Ask]) -> None:
     """Raise what these requests of one principal, one after the other, would be refused with: their sum, for a cap."""
     pending: dict[tuple[str, str], Charge] = {}
     paying: dict[tuple[str, str], Holder] = {}
@@ -71,8 +71,8 @@ def check(view: View, asks: Sequence[Ask]) -> None:
     view.check([(paying[name], pending[name]) for name in paying], principal=asks[0].principal)
 
 
-def holds(session: Session, charge: int, principal: str) -> bool:
-    """Whether a principal has been given what a charge paid for, or anybody with a grant may have it."""
+def holds(session: StoreSession, charge: int, principal: str) -> bool:
+    """Return True if a principal was given the answer that a charge paid for, or if any grant gives access to it."""
     found = charge_of(session, charge)
     if found is None or principal == OWNER:
         return found is not None
@@ -80,7 +80,7 @@ def holds(session: Session, charge: int, principal: str) -> bool:
     return bool(given) or bool(found[7])
 
 
-def _by_key(session: Session, ask: Ask) -> Decision | None:
+def _by_key(session: StoreSession, ask: Ask) -> Decision | None:
     """The charge that serves this principal's request under the same key."""
     if ask.key is None:
         return None
@@ -108,11 +108,11 @@ def _by_key(session: Session, ask: Ask) -> Decision | None:
     return Decision(charge=seq, answer=answer, by_key=True)
 
 
-def _asked_before(view: View, ask: Ask, project: str | None) -> Decision | None:
+def _find_earlier(view: Balances, ask: Ask, project: str | None) -> Decision | None:
     """An answer to this question that is good enough, or this principal's own charge that has none yet."""
     if ask.epsilon is None:
         return None
-    asked = asked_units(ratio(ask.epsilon), LOSS_UNIT), asked_units(ratio(ask.delta), DELTA_UNIT)
+    asked = units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)
     found = view.session.rows(
         f"SELECT {CHARGE} FROM charges "
         "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
@@ -120,7 +120,7 @@ def _asked_before(view: View, ask: Ask, project: str | None) -> Decision | None:
     )
     rows = [charge_from(row) for row in found]
     answered = [(seq, answer) for seq, *_, answer, _ in rows if answer is not None]
-    free = {seq for seq, *_, public in rows if public} | (_held(view.session, ask) if answered else set())
+    free = {seq for seq, *_, public in rows if public} | (_holdings_of(view.session, ask) if answered else set())
     for seq, answer in answered:
         if seq in free or ask.principal == OWNER:
             return Decision(charge=seq, answer=answer)
@@ -129,13 +129,13 @@ def _asked_before(view: View, ask: Ask, project: str | None) -> Decision | None:
         if waiting and entry_of(view.session, seq).content["events"] == ask.body["events"]:
             return Decision(charge=seq)
     for seq, answer in answered:
-        shared = _shared(view, ask, project, seq, answer)
+        shared = _share(view, ask, project, seq, answer)
         if shared is not None:
             return shared
     return None
 
 
-def _held(session: Session, ask: Ask) -> set[int]:
+def _holdings_of(session: StoreSession, ask: Ask) -> set[int]:
     """The answers to this question that the principal has been given before."""
     rows = session.rows(
         "SELECT charge FROM holdings JOIN charges ON charge = seq "
@@ -145,7 +145,7 @@ def _held(session: Session, ask: Ask) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _shared(view: View, ask: Ask, project: str | None, seq: int, answer: int) -> Decision | None:
+def _share(view: Balances, ask: Ask, project: str | None, seq: int, answer: int) -> Decision | None:
     """Another principal's answer: free on the account, charged once to the limits of who has not seen it yet.
 
     None where these cannot pay for it, and for what is asked beside it.

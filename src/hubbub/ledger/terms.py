@@ -1,4 +1,4 @@
-"""What owners and askers say to a ledger, and what it says back: frozen, and free of any store."""
+"""The requests of owners and askers to a ledger, and its replies: frozen, and free of any store."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import between, positive, whole
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, Spent
 from hubbub.privacy.loss import Loss
 
@@ -24,7 +24,7 @@ ledger against it, so another number must be a new kind of entry."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,200}")
 
 
-def named(parameter: str, value: object) -> str:
+def check_name(parameter: str, value: object) -> str:
     """A name that prints on one line."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise ParameterError(parameter, "a name of 1 to 200 printable characters", value)
@@ -80,9 +80,9 @@ class Ask:
 
     def __post_init__(self) -> None:
         for name in ("account", "principal", "version"):
-            named(name, getattr(self, name))
+            check_name(name, getattr(self, name))
         if self.key is not None:
-            named("key", self.key)
+            check_name("key", self.key)
         for name in ("question", "policy"):
             if not isinstance(getattr(self, name), str):
                 raise ParameterError(name, "text", getattr(self, name))
@@ -101,7 +101,7 @@ class Ask:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the ledger keeps of it."""
+        """The JSON that the ledger keeps of it."""
         return {
             "account": self.account,
             "delta": ratio(self.delta),
@@ -138,11 +138,13 @@ class Ticket:
     """The stored answer, if there is one; otherwise draw, then settle."""
     stored: datetime | None = None
     """When that answer was stored."""
+    epsilon: Fraction | None = None
+    """What the charge was asked for: an earlier one may have been asked for more than this request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """Where one holder of a budget stands: an account, a project, or a principal's limit."""
+    """The state of one holder of a budget: an account, a project, or a principal's limit."""
 
     account: str
     kind: str
@@ -162,7 +164,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Who may spend from an account, until when, and under which project."""
+    """The right of a principal to spend from an account, until a time, and under a project."""
 
     account: str
     principal: str
@@ -174,7 +176,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """How often the engine failed a principal after a charge, since the owner last looked."""
+    """The number of engine failures of a principal after a charge, since the owner last thawed it."""
 
     account: str
     principal: str
@@ -182,7 +184,7 @@ class Failures:
 
     @property
     def frozen(self) -> bool:
-        """Whether the allowance is used up; the owner has the data and needs none."""
+        """True if the allowance is used up; the owner has the data and needs none."""
         return self.principal != OWNER and self.many >= ALLOWANCE
 
 

@@ -1,4 +1,4 @@
-"""How answers are kept: JSON that gives back the very value, numbers exact, arrays with their type.
+"""Stored answers: JSON that gives back the very value, numbers exact, arrays with their type.
 
 Whatever a mechanism can return is here; anything else is refused. Nothing that is stored is ever executed.
 """
@@ -17,13 +17,13 @@ from hubbub.ledger.entry import canonical, ratio
 _DTYPES = ("bool", "int64", "uint64", "float64", "object")
 
 
-def written(value: Any) -> str:
+def write(value: Any) -> str:
     """The text to store."""
     return canonical(_write(value))
 
 
 def read(text: str) -> Any:
-    """What ``written`` wrote."""
+    """Read the value that ``write`` wrote."""
     try:
         return _read(json.loads(text))
     except (ValueError, KeyError, TypeError) as problem:
@@ -75,10 +75,10 @@ def _array(stored: dict[str, Any]) -> Any:
 
 
 def _scalar(stored: dict[str, Any]) -> Any:
-    return np.asarray(_read(stored["value"]), dtype=_known(stored["scalar"]))[()]
+    return np.asarray(_read(stored["value"]), dtype=_check_type(stored["scalar"]))[()]
 
 
-def _known(name: str) -> str:
+def _check_type(name: str) -> str:
     if name not in (
         "bool",
         "int8",

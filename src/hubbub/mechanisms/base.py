@@ -1,4 +1,4 @@
-"""What every mechanism is: frozen, calibrated before it sees data, and able to say what it claims.
+"""The interface of mechanisms: frozen, calibrated before they see data, and able to state their claim.
 
 A mechanism knows nothing of budgets, accounts or Secrets. It makes an Event (what running it once will have cost) and,
 handed an exact value, draws one answer. The Meter is what stands between the two.
@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What must have been proven about a value before this mechanism may see it."""
+    """The facts that must be proven about a value before this mechanism may see it."""
 
     norm: Norm
     sensitivity: Fraction
@@ -40,12 +40,12 @@ class Mechanism(Protocol):
 
     @property
     def needs(self) -> Needs:
-        """What the Meter checks before it charges."""
+        """The facts that the Meter checks before it charges."""
         ...
 
     @property
     def event(self) -> Event:
-        """What one run costs, for the neighbouring relation the mechanism was calibrated for."""
+        """The cost of one run, for the neighbouring relation the mechanism was calibrated for."""
         ...
 
     def draw(self, value: Any) -> Any:

@@ -91,7 +91,8 @@ def off_grid(multiples: Any, grid: Fraction) -> Any:
 
 
 def grown_sensitivity(sensitivity: Fraction, grid: Fraction, coordinates: int) -> int:
-    """The L1 distance, in grid steps, of two rounded vectors that differ by ``sensitivity`` on so many coordinates.
+    """Bound the L1 distance, in grid steps, of two rounded vectors that differ by ``sensitivity`` on ``coordinates``
+    coordinates.
 
     Each coordinate moves by ⌈dᵢ⌉ < dᵢ + 1 steps, so the sum is less than sensitivity / grid + coordinates, and whole.
     """
@@ -112,7 +113,7 @@ def _round_one(value: Any, grid: Fraction) -> int:
 
 
 def _float_power_of_two(grid: Fraction) -> bool:
-    """Whether dividing a float by the grid only changes its exponent."""
+    """Return True if dividing a float by the grid only changes its exponent."""
     numerator, denominator = grid.numerator, grid.denominator
     return max(numerator, denominator) <= 1 << 900 and numerator & (numerator - 1) == 0 == denominator & (
         denominator - 1

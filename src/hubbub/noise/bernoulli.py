@@ -32,7 +32,7 @@ def bernoulli(p: Real | Exact, *, size: int | None = None) -> bool | Booleans:
 
 
 def bernoulli_for_each(chances: Sequence[Exact]) -> list[bool]:
-    """A coin for each of these probabilities; their number comes from the data and so is not told to the source."""
+    """Draw a coin for each of these probabilities; their number comes from the data, so the source is not given it."""
     source = entropy.begin("bernoulli-for-each")
     return [flip(source, chance) for chance in chances]
 
@@ -59,13 +59,13 @@ def uniform_below(n: int, *, size: int | None = None) -> int | np.ndarray[Any, A
 
 
 def uniform_within(width: int) -> int:
-    """A uniform integer in [0, width), where the width comes from the data and so is not told to the source."""
+    """Draw a uniform integer in [0, width), where the width comes from the data, so the source is not given it."""
     width = whole("width", width, least=1)
     return below(entropy.begin("uniform-within"), width)
 
 
 def uniform_digits(count: int, width: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Uniform integers of ``width`` bits; their number comes from the data and so is not told to the source."""
+    """Draw uniform integers of ``width`` bits; their number comes from the data, so the source is not given it."""
     count, width = whole("count", count), whole("width", width, least=1, most=WORD - 1)
     source = entropy.begin("uniform-digits", width=width)
     return (words(source, count) >> np.uint64(WORD - width)).astype(np.int64)

@@ -142,7 +142,7 @@ class _Weights:
             self.allowance += _at_most(rest, int(self.least), rate)
 
     def one(self, source: Source) -> int:
-        """What ``sample`` would draw first, from the same word."""
+        """Draw what ``sample`` would draw first, from the same word."""
         drawn = int(words(source, 1)[0])
         target = drawn * 2.0**-WORD * self.running[-1]
         at = min(int(self.running.searchsorted(target, side="right")), len(self.running) - 1)
@@ -188,7 +188,7 @@ class _Weights:
 
 
 def _at_most(rest: Rest, least: int, rate: Fraction) -> float:
-    """What all of the rest weigh together, rounded up: wherever a target is as near to a boundary, it is settled."""
+    """Bound the weight of the whole rest from above: a target this near to a boundary is settled exactly."""
     if rest.level < least:
         raise ParameterError("rest", "nothing that is likelier than what comes first", rest.level)
     exponent = float(min((rest.level - least) * rate, Fraction(700))) * (1 - 2.0**-40)

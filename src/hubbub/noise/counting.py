@@ -28,7 +28,7 @@ from hubbub.noise.discrete import geometric_sampler
 from hubbub.noise.entropy import Source
 from hubbub.noise.exact import WORD, Exact, exactly, exp_minus, exp_minus_bounds, fresh_uniform, log2_floor
 from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
-from hubbub.noise.table import Table
+from hubbub.noise.table import LawTable
 from hubbub.parameters import Real, size_of_draw, whole
 
 FEW_TRIALS = 512
@@ -40,7 +40,7 @@ def binomial(*, n: int, p: Real | Exact, size: None = None) -> int: ...
 @overload
 def binomial(*, n: int, p: Real | Exact, size: int) -> np.ndarray[Any, Any]: ...
 def binomial(*, n: int, p: Real | Exact, size: int | None = None) -> int | np.ndarray[Any, Any]:
-    """How many of ``n`` independent coins of probability exactly ``p`` come up heads."""
+    """Draw the number of heads among ``n`` independent coins of probability exactly ``p``."""
     n, number, size = whole("n", n), as_probability("p", p), size_of_draw(size)
     source = entropy.begin("binomial", n=n, size=size)
     if size is None:
@@ -53,7 +53,7 @@ def hypergeometric(*, population: int, marked: int, draws: int, size: None = Non
 @overload
 def hypergeometric(*, population: int, marked: int, draws: int, size: int) -> np.ndarray[Any, Any]: ...
 def hypergeometric(*, population: int, marked: int, draws: int, size: int | None = None) -> int | np.ndarray[Any, Any]:
-    """How many of ``draws`` members drawn without replacement are among the ``marked`` ones."""
+    """Draw the number of ``marked`` members among ``draws`` drawn without replacement."""
     population = whole("population", population)
     marked = whole("marked", marked, most=population)
     draws = whole("draws", draws, most=population)
@@ -116,7 +116,7 @@ class _LogConcave:
         return low, high
 
     def falls_below(self, step: int, rate: Fraction) -> bool:
-        """Whether P(mode + step) <= P(mode) · exp(-rate·|step|) is certain."""
+        """Return True where P(mode + step) <= P(mode) · exp(-rate·|step|) is certain."""
         k = self.mode + step
         if not self.low <= k <= self.high:
             return True
@@ -135,7 +135,7 @@ class _LogConcave:
         def cumulative(precision: int) -> list[tuple[int, int]]:
             return [(side / total).bounds(precision), ((side + middle) / total).bounds(precision)]
 
-        return _Envelope(self, rate, width, Table([_LEFT, _MIDDLE, _RIGHT], cumulative))
+        return _Envelope(self, rate, width, LawTable([_LEFT, _MIDDLE, _RIGHT], cumulative))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Envelope:
     law: _LogConcave
     rate: Fraction
     width: int
-    region: Table
+    region: LawTable
 
     def one(self, source: Source) -> int:
         law = self.law

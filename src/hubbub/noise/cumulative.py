@@ -18,16 +18,16 @@ REACH_IN_SIGMAS = Fraction(13, 2)
 
 
 def reach(rate: Fraction) -> int:
-    """Where a geometric table of this rate ends: beyond lie at most exp(-17) of the samples."""
+    """Return the last entry of a geometric table of this rate: at most exp(-17) of the samples lie beyond."""
     return max(2, math.ceil(REACH_IN_SCALES / rate))
 
 
 def gaussian_reach(sigma: Fraction) -> int:
-    """Where a Gaussian table ends: beyond lie less than 1e-9 of the samples."""
+    """Return the last entry of a Gaussian table: less than 1e-9 of the samples lie beyond."""
     return max(2, math.ceil(REACH_IN_SIGMAS * sigma))
 
 
-def signed(index: int) -> int:
+def value_at(index: int) -> int:
     """The values 0, 1, -1, 2, -2, … in the order in which signed tables hold them."""
     return (index + 1) // 2 if index & 1 else -(index // 2)
 

@@ -26,7 +26,7 @@ from hubbub.noise import cumulative, entropy
 from hubbub.noise.bernoulli import flip, flips_exp
 from hubbub.noise.entropy import Source, bits, words
 from hubbub.noise.exact import WORD, exp_minus, log2_floor
-from hubbub.noise.table import CHUNK, Bounds, Integers, Table
+from hubbub.noise.table import CHUNK, Bounds, Integers, LawTable
 from hubbub.parameters import Real, between, size_of_draw, whole
 
 LEAST_SCALE = Fraction(1, 1 << 20)
@@ -67,7 +67,7 @@ def discrete_laplace(*, scale: Real, size: int | None = None) -> int | np.ndarra
 
 
 def truncated_laplace(*, scale: Real, reach: int, size: int) -> Integers:
-    """Discrete Laplace noise given that it lies within ± ``reach``, for keys whose number is not told to the source."""
+    """Draw discrete Laplace noise given that it lies within ± ``reach``; the source is not given the number of keys."""
     exact, reach, size = check_scale("scale", scale), whole("reach", reach, least=1), whole("size", size)
     source = entropy.begin("truncated-laplace", scale=exact, reach=reach)
     law = _laplace(exact)
@@ -80,13 +80,13 @@ def truncated_laplace(*, scale: Real, reach: int, size: int) -> Integers:
 
 
 def laplace_for_each(*, scale: Real, size: int) -> np.ndarray[Any, Any]:
-    """``discrete_laplace`` for a number of keys that comes from the data and so is not told to the source."""
+    """Draw ``discrete_laplace`` for a number of keys that comes from the data, so that the source is not given it."""
     exact, size = check_scale("scale", scale), whole("size", size)
     return _many(_laplace(exact), entropy.begin("laplace-for-each", scale=exact), exact, size)
 
 
 def gaussian_for_each(*, sigma: Real, size: int) -> np.ndarray[Any, Any]:
-    """``discrete_gaussian`` for a number of keys that comes from the data and so is not told to the source."""
+    """Draw ``discrete_gaussian`` for a number of keys that comes from the data, so that the source is not given it."""
     exact, size = check_scale("sigma", sigma), whole("size", size)
     return _many(_gaussian(exact), entropy.begin("gaussian-for-each", sigma=exact), exact, size)
 
@@ -115,8 +115,8 @@ class _Law(Protocol):
 class _Geometric:
     """Digits 0 to 1023 below, and above them a digit without end whose table starts again when it is passed."""
 
-    digits: tuple[Table, ...]
-    top: Table
+    digits: tuple[LawTable, ...]
+    top: LawTable
     reach: int
 
     def one(self, source: Source) -> int:
@@ -142,7 +142,7 @@ class _Geometric:
 class _Signed:
     """A table of signed values; the last one stands for all that lies beyond, where ``beyond`` draws the magnitude."""
 
-    table: Table
+    table: LawTable
     reach: int
     beyond: Callable[[Source], int]
 
@@ -177,14 +177,14 @@ class _WideLaplace:
         return _in_chunks(self._chunk, source, size)
 
     def _chunk(self, source: Source, size: int) -> Integers:
-        return _signed(source, self.magnitude.many(source, size), self._chunk)
+        return _give_signs(source, self.magnitude.many(source, size), self._chunk)
 
 
 @dataclass(frozen=True, slots=True)
 class _WideGaussian:
     """x = 2^shift · h + l: h from the table of a half Gaussian, l uniform, accepted with probability near 1."""
 
-    top: Table
+    top: LawTable
     reach: int
     shift: int
     variance: Fraction
@@ -214,12 +214,12 @@ class _WideGaussian:
         approximate = low_float * (high * float(2 << self.shift) + low_float) * float(1 / (2 * self.variance))
         kept = flips_exp(source, approximate, lambda i: self._exponent(int(high[i]), int(low[i])))
         value = (high[kept] << self.shift) + low[kept]
-        value = _signed(source, value, self._chunk)
+        value = _give_signs(source, value, self._chunk)
         missing = size - len(value)
         return np.concatenate([value, self._chunk(source, missing)]) if missing else value
 
 
-def _with_digits(source: Source, high: Integers, digits: tuple[Table, ...]) -> Integers:
+def _with_digits(source: Source, high: Integers, digits: tuple[LawTable, ...]) -> Integers:
     if len(high) and int(high.max()) >= 1 << 62 - DIGIT_BITS * len(digits):
         raise CapacityError("A noise sample passed 2^62; no wrapped value was used. Ask again.")
     for digit in reversed(digits):
@@ -239,7 +239,7 @@ def _in_chunks(chunk: Callable[[Source, int], Integers], source: Source, size: i
     return out
 
 
-def _signed(source: Source, magnitude: Integers, again: Callable[[Source, int], Integers]) -> Integers:
+def _give_signs(source: Source, magnitude: Integers, again: Callable[[Source, int], Integers]) -> Integers:
     """Give each magnitude a fair sign; where that made minus zero, put a fresh signed sample."""
     negative = np.unpackbits(np.frombuffer(words(source, -(-len(magnitude) // WORD)), dtype=np.uint8))[: len(magnitude)]
     mask = -negative.astype(np.int64)
@@ -265,10 +265,10 @@ def geometric_sampler(rate: Fraction) -> _Geometric:
     """P(k) proportional to exp(-rate·k): digits below while the scale is large, then one open table."""
     digits = []
     while rate * DIRECT_SCALE < 1:
-        digits.append(Table(range(1 << DIGIT_BITS), cumulative.digit(rate, 1 << DIGIT_BITS)))
+        digits.append(LawTable(range(1 << DIGIT_BITS), cumulative.digit(rate, 1 << DIGIT_BITS)))
         rate *= 1 << DIGIT_BITS
     reach = cumulative.reach(rate)
-    return _Geometric(tuple(digits), Table(range(reach + 1), cumulative.geometric(rate, reach)), reach)
+    return _Geometric(tuple(digits), LawTable(range(reach + 1), cumulative.geometric(rate, reach)), reach)
 
 
 @lru_cache(maxsize=512)
@@ -278,7 +278,7 @@ def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
     if rate * DIRECT_SCALE < 1:
         return _WideLaplace(magnitude)
     reach = cumulative.reach(rate)
-    table = _signed_table(reach, cumulative.laplace(rate, reach))
+    table = _two_sided_table(reach, cumulative.laplace(rate, reach))
     return _Signed(table, reach, lambda source: reach + magnitude.one(source))
 
 
@@ -286,18 +286,18 @@ def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
 def _gaussian(sigma: Fraction) -> _Signed | _WideGaussian:
     if sigma <= DIRECT_SCALE:
         reach = cumulative.gaussian_reach(sigma)
-        table = _signed_table(reach, cumulative.gaussian(sigma**2, reach, signed=True))
+        table = _two_sided_table(reach, cumulative.gaussian(sigma**2, reach, signed=True))
         return _Signed(table, reach, lambda source: _gaussian_tail(source, reach, sigma**2))
     shift = log2_floor(sigma / DIRECT_SCALE) + 1
     narrow = sigma / (1 << shift)
     reach = cumulative.gaussian_reach(narrow)
-    top = Table(range(reach + 1), cumulative.gaussian(narrow**2, reach, signed=False))
+    top = LawTable(range(reach + 1), cumulative.gaussian(narrow**2, reach, signed=False))
     return _WideGaussian(top, reach, shift, sigma**2)
 
 
-def _signed_table(reach: int, cumulative_of: Callable[[int], Bounds]) -> Table:
+def _two_sided_table(reach: int, cumulative_of: Callable[[int], Bounds]) -> LawTable:
     """The values 0, 1, -1, … within the reach, and the reach itself for whatever lies beyond."""
-    return Table([*(cumulative.signed(index) for index in range(2 * reach - 1)), reach], cumulative_of)
+    return LawTable([*(cumulative.value_at(index) for index in range(2 * reach - 1)), reach], cumulative_of)
 
 
 def check_scale(name: str, value: object) -> Fraction:

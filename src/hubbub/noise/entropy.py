@@ -31,7 +31,7 @@ class Source(Protocol):
     """Uniform random bits. Every sampler draws from one of these and from nothing else."""
 
     def begin(self, kind: str, public: Mapping[str, object]) -> None:
-        """Told at the start of each draw what is drawn; production ignores it, ``hubbub.testing.replay`` records it."""
+        """Announce the kind of draw at its start; production ignores it, ``hubbub.testing.replay`` records it."""
         ...
 
     def fill(self, out: memoryview) -> None:
@@ -108,7 +108,7 @@ class SystemSource:
 
 
 def generation() -> tuple[int, int]:
-    """What changes in a forked child: forks since the first process, and the process."""
+    """Return a value that changes in a forked child: forks since the first process, and the process."""
     return _forks, os.getpid()
 
 
@@ -134,7 +134,7 @@ def begin(kind: str, **public: object) -> Source:
     """Start one draw: the single primitive that all noise goes through, so that tests can record and replay it.
 
     ``public`` describes the draw by what does not depend on the data. The source is the system's, except inside a
-    test's ``substituted``.
+    test's ``substitute``.
     """
     source = _source.get()
     source.begin(kind, public)
@@ -142,12 +142,12 @@ def begin(kind: str, **public: object) -> Source:
 
 
 def is_substituted() -> bool:
-    """Whether a test's source is drawn from: what may be repeated there is refused everywhere else."""
+    """Return True while a test's source is drawn from. Repeating draws is allowed only then."""
     return not isinstance(_source.get(), SystemSource)
 
 
 @contextmanager
-def substituted(source: Source) -> Iterator[None]:
+def substitute(source: Source) -> Iterator[None]:
     """Draw from another source, for tests only: with a predictable source there is no privacy at all.
 
     ``hubbub.testing`` is the only caller. Nothing that an analyst or a policy can write leads here: no mechanism, query

@@ -124,7 +124,7 @@ class Uniform:
         self.bits += count
 
     def below(self, number: Exact) -> bool:
-        """Whether this real is less than ``number``: decided once the known digits of both cannot be confused.
+        """Decide if this real is less than ``number``, as soon as the known digits of both cannot be confused.
 
         Each round of 64 more digits stays undecided with probability about 2^-64 times the width of the bounds, so this
         ends, and what it returns has exactly the probability ``number``.

@@ -92,7 +92,7 @@ def _geometric(source: Source, scale: Fraction) -> int:
 def _ratios(
     source: Source, size: int, scale: Fraction, degrees: int, reach: int
 ) -> tuple[Integers, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Magnitudes of so many proposals, and which of them were accepted."""
+    """Draw the magnitudes of a number of proposals, and mark those that are accepted."""
     across, along = words(source, size), words(source, size)
     a, b = across * 2.0**-WORD, along * 2.0**-WORD
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -119,8 +119,8 @@ def _settle(source: Source, a: int, b: int, *, scale: Fraction, degrees: int, re
             return None
         accepted = accepted or inside
         if accepted:
-            low = min(_rounded(scale * Fraction(b, a + 1)), reach)
-            high = min(_rounded(scale * Fraction(b + 1, a)), reach) if a else reach
+            low = min(_round_half_up(scale * Fraction(b, a + 1)), reach)
+            high = min(_round_half_up(scale * Fraction(b + 1, a)), reach) if a else reach
             if low == high:
                 return low
         a = a << MORE_BITS | entropy.bits(source, MORE_BITS)
@@ -129,7 +129,7 @@ def _settle(source: Source, a: int, b: int, *, scale: Fraction, degrees: int, re
 
 
 def _below_curve(a: int, b: int, bits: int, degrees: int) -> tuple[bool, bool]:
-    """Whether the cell a … a + 1 by b … b + 1, in units of 2^-bits, is wholly below the curve, or wholly above it."""
+    """Decide if the cell a … a + 1 by b … b + 1, in units of 2^-bits, is wholly below the curve, or wholly above it."""
     # (a² + b²/d)^(d+1) <= a^(2d-2), times d^(d+1) and a power of two
     shift = 4 * bits
     factor = degrees ** (degrees + 1)
@@ -140,7 +140,7 @@ def _below_curve(a: int, b: int, bits: int, degrees: int) -> tuple[bool, bool]:
     return inside, outside
 
 
-def _rounded(value: Fraction) -> int:
+def _round_half_up(value: Fraction) -> int:
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)
 
 

@@ -50,19 +50,19 @@ def above(*, size: int, taken: Integers, scale: Fraction, levels: Sequence[int])
     for level in levels:
         left = size - len(seen)
         if level < 1:
-            places = subset_of_rest(source, size, seen, _bounded(left))
+            places = subset_of_rest(source, size, seen, _check_count(left))
             yield places, _below(source, scale, len(places), last)
             return
         chance = laplace_tail_exactly(level, scale)
         before = None if last is None else laplace_tail_exactly(last, scale)
-        count = counting._binomial(source, left, _given(chance, before))
-        places = subset_of_rest(source, size, seen, _bounded(count))
+        count = counting._binomial(source, left, _conditional(chance, before))
+        places = subset_of_rest(source, size, seen, _check_count(count))
         excess = sampler.many(source, len(places))
         yield places, level + (excess if last is None else excess % (last - level))
-        seen, last = merged(seen, places), level
+        seen, last = merge(seen, places), level
 
 
-def sampled(
+def sample_empty(
     *, size: int, taken: Integers, scale: Fraction, least: int, digits: int, levels: Sequence[int]
 ) -> Iterator[tuple[Integers, Integers, Integers]]:
     """Empty cells with |noise| >= least whose draw U of 1 … 2^digits has U·level <= |noise|·2^digits, at each level in
@@ -76,27 +76,27 @@ def sampled(
     for level in levels:
         chance = keeping(scale, least, level)
         before = keeping(scale, least, last) if last else None
-        count = _bounded(counting._binomial(source, size - len(seen), _given(chance, before)))
+        count = _check_count(counting._binomial(source, size - len(seen), _conditional(chance, before)))
         places = subset_of_rest(source, size, seen, count)
         law: dict[str, Any] = {"scale": scale, "least": least, "level": level, "digits": digits}
-        magnitude, draws = _kept(source, count, **law)
+        magnitude, draws = _draw_kept(source, count, **law)
         if last:
             pending = np.flatnonzero(passes(magnitude, draws, last, digits))
             while len(pending):
-                magnitude[pending], draws[pending] = _kept(source, len(pending), **law)
+                magnitude[pending], draws[pending] = _draw_kept(source, len(pending), **law)
                 pending = pending[passes(magnitude[pending], draws[pending], last, digits)]
         negative = words(source, count) >> np.uint64(WORD - 1) == 1
         yield places, np.where(negative, -magnitude, magnitude), draws
-        seen, last = merged(seen, places), level
+        seen, last = merge(seen, places), level
 
 
 def uniform_draws(*, count: int, digits: int) -> Integers:
-    """Uniform whole numbers of 1 … 2^digits, for cells whose number is not told to the source."""
+    """Draw uniform whole numbers of 1 … 2^digits, for cells whose number the source is not given."""
     return _digits(entropy.begin("scattered-draws", digits=digits), count, digits) + 1
 
 
 def passes(magnitude: Integers, draws: Integers, level: int, digits: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether U·level <= |noise|·2^digits, without leaving 64 bits."""
+    """Test U·level <= |noise|·2^digits, without leaving 64 bits."""
     part = (1 << digits) // level
     found: np.ndarray[Any, np.dtype[np.bool_]] = (magnitude >= level) | (draws <= np.minimum(magnitude, level) * part)
     return found
@@ -120,13 +120,15 @@ def subset_of_rest(source: Source, size: int, taken: Integers, count: int) -> In
     return places
 
 
-def merged(first: Integers, second: Integers) -> Integers:
+def merge(first: Integers, second: Integers) -> Integers:
     """Two sorted arrays as one; stable sorting of two runs takes linear time."""
     return np.sort(np.concatenate([first, second]), kind="stable")
 
 
 def _subset(source: Source, population: int, count: int) -> Integers:
-    """The first so many different values of a sequence of uniform ones, in order: any such set is as likely."""
+    """Return the first ``count`` different values of a sequence of uniform ones, sorted: all such
+    sets are equally likely.
+    """
     if 2 * count > population:
         inside = np.ones(population, dtype=np.bool_)
         inside[_subset(source, population, population - count)] = False
@@ -149,7 +151,7 @@ def _parts(scale: Fraction, least: int, level: int) -> tuple[Exact, Exact | None
     return flat, exp_minus((least + 1) / scale) * exp_minus((level - least) / scale).complement() / ratio.complement()
 
 
-def _kept(
+def _draw_kept(
     source: Source, count: int, *, scale: Fraction, least: int, level: int, digits: int
 ) -> tuple[Integers, Integers]:
     """Magnitudes and draws of empty cells that are kept at this level."""
@@ -183,7 +185,7 @@ def _below(source: Source, scale: Fraction, count: int, bound: int | None) -> In
     return out
 
 
-def _given(chance: Exact, before: Exact | None) -> Exact:
+def _conditional(chance: Exact, before: Exact | None) -> Exact:
     """P(this test | not the one before, which is stricter): (p - p₀) / (1 - p₀)."""
     if before is None:
         return chance
@@ -196,7 +198,7 @@ def _given(chance: Exact, before: Exact | None) -> Exact:
     return Exact(bounds) / before.complement()
 
 
-def _bounded(count: int) -> int:
+def _check_count(count: int) -> int:
     if count > MOST_SHOWN:
         raise CapacityError("More empty cells pass than a sparse answer can hold. Use a stricter filter or less noise.")
     return count
@@ -230,6 +232,6 @@ def _lowest(source: Source, population: int, count: int, wanted: int) -> Integer
 
 
 def one_sided(*, scale: Fraction, count: int) -> Integers:
-    """``geometric`` for cells whose number comes from the data and so is not told to the source."""
+    """Draw ``geometric`` for cells whose number comes from the data, so that the source is not given it."""
     scale = check_scale("scale", scale)
     return geometric_sampler(1 / scale).many(entropy.begin("scattered-one-sided", scale=scale), count)

@@ -27,7 +27,7 @@ _TOP = (1 << WORD) - 1
 _PRECISION = 2 * WORD
 
 
-class Table:
+class LawTable:
     """A law on ``values``, the last of which takes whatever probability the others leave.
 
     ``cumulative(bits)`` returns, in order, bounds on P(U falls on one of the first j values), for j = 1, 2, …, one
@@ -60,7 +60,7 @@ class Table:
         if size < GUIDE_FROM:
             few: Integers = self.values[self._outcomes(source, words(source, size))]
             return few
-        guide = self._built_guide()
+        guide = self._build_guide()
         out = np.empty(size, dtype=guide.dtype)
         buckets = np.empty(min(size, CHUNK), dtype=np.uint16)
         for start in range(0, size, CHUNK):
@@ -93,7 +93,7 @@ class Table:
             if surely_passed == perhaps_passed:
                 return surely_passed
 
-    def _built_guide(self) -> np.ndarray[Any, Any]:
+    def _build_guide(self) -> np.ndarray[Any, Any]:
         if self._guide is None:
             extent = int(np.abs(self.values).max(initial=0))
             dtype = np.int16 if extent < np.iinfo(np.int16).max else np.int64

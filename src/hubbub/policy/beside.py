@@ -1,25 +1,26 @@
 """Private tables beside the first one, declared in Python: the same units, in other tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hubbub.errors import PolicyError
 from hubbub.policy.build import Schema, single_table
-from hubbub.policy.paths import Step, own
+from hubbub.policy.columns import Declarations, merge_declarations, warn_of_old
+from hubbub.policy.paths import PathStep, own
 from hubbub.policy.stamps import Stamp
-from hubbub.policy.tables import Column, Policy, Source, Table
+from hubbub.policy.tables import Policy, Table, TableColumn, TableSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Private:
+class PrivateTable:
     """A table that is opened beside another, and is about the same units."""
 
     data: Any = field(repr=False)
-    unit: str | Step
+    unit: str | PathStep
     declared: Mapping[str, Any]
 
-    def table(self, *, name: str, source: Source, schema: Schema) -> Table:
+    def table(self, *, name: str, source: TableSource, schema: Schema) -> Table:
         """With the schema of its source."""
         return single_table(name=name, source=source, schema=schema, unit=self.unit, **self.declared)
 
@@ -27,31 +28,24 @@ class Private:
 def private(
     data: Any,
     *,
-    unit: str | Step,
+    unit: str | PathStep,
     bounds: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
-    types: Mapping[str, object] | None = None,
-    nullable: Mapping[str, bool] | None = None,
-    grids: Mapping[str, object] | None = None,
-    unique: Sequence[str] = (),
-) -> Private:
-    """A file, a glob or a frame that is opened beside another, with what is declared of it.
+    columns: Declarations | None = None,
+    **old: Any,
+) -> PrivateTable:
+    """Declare a file, a glob or a frame that is opened beside another.
 
     ``unit`` names the column of the unit, or the path to it: ``through("order_id", to="orders")``.
+    ``columns`` says of columns what a policy file says: type, nullable, bounds, grid, keys and unique.
     """
-    declared = {
-        "bounds": bounds,
-        "keys": keys,
-        "types": types,
-        "nullable": nullable,
-        "grids": grids,
-        "uniques": dict.fromkeys(unique, True),
-    }
-    return Private(data=data, unit=unit, declared=declared)
+    warn_of_old("private", old)
+    declared = merge_declarations(columns, bounds=bounds, keys=keys, old=old)
+    return PrivateTable(data=data, unit=unit, declared=declared)
 
 
 def with_keys_seen(
-    policy: Policy, repeated: Callable[[Table, Column], int], at_rest: Callable[[Table], Stamp | None]
+    policy: Policy, repeated: Callable[[Table, TableColumn], int], at_rest: Callable[[Table], Stamp | None]
 ) -> Policy:
     """Look at the data, and return the policy with what is declared unique of private tables and is so.
 

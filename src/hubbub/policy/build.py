@@ -12,9 +12,9 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
 from hubbub.policy.grid import default_grid
 from hubbub.policy.kinds import Kind, Type
-from hubbub.policy.paths import Step
+from hubbub.policy.paths import PathStep
 from hubbub.policy.sources import UNTYPED
-from hubbub.policy.tables import Column, Source, Table
+from hubbub.policy.tables import Table, TableColumn, TableSource
 from hubbub.policy.types import READABLE, Unusable, base_name, declared_kind, engine_kind
 
 __all__ = ["Schema", "default_grid", "single_table"]
@@ -30,9 +30,9 @@ _KEY = "be unique"
 def single_table(
     *,
     name: str,
-    source: Source,
+    source: TableSource,
     schema: Schema,
-    unit: str | Step | None,
+    unit: str | PathStep | None,
     bounds: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
     types: Mapping[str, object] | None = None,
@@ -41,10 +41,10 @@ def single_table(
     unique: bool = False,
     uniques: Mapping[str, bool] | None = None,
 ) -> Table:
-    """A table with every column of the schema, and what is declared of some of them by name."""
+    """Build a table with every column of the schema, and the declarations of some of them by name."""
     declared.name("name of a table", name)
     if source.format == "json":
-        schema = _declared_alone(unit, types, bounds, keys, nullable, grids, uniques)
+        schema = _schema_of_declarations(unit, types, bounds, keys, nullable, grids, uniques)
     own = [str(column) for column, _ in schema]
     given: dict[str, Mapping[str, object]] = {
         "bounds": _by_column(name, own, "bounds", bounds),
@@ -59,7 +59,7 @@ def single_table(
         engine = None if source.format in UNTYPED else said
         facts = {what: found[column.lower()] for what, found in given.items() if column.lower() in found}
         made = _column(column, engine, facts)
-        if isinstance(made, Column):
+        if isinstance(made, TableColumn):
             columns.append(made)
             if (role := _role(made, unit)) is not None:
                 _keep_apart(made, engine, role=role)
@@ -73,21 +73,21 @@ def single_table(
         raise PolicyError(
             f"No column of table {name} can be used. {next(iter(unusable.values()), 'It has none.')}", name="columns"
         )
-    path = unit if isinstance(unit, Step) else None
+    path = unit if isinstance(unit, PathStep) else None
     return Table(
         name=name,
         source=source,
         columns=tuple(columns),
-        unit=None if isinstance(unit, Step) else unit,
+        unit=None if isinstance(unit, PathStep) else unit,
         unique=unique,
         unusable=unusable,
         through=path,
     )
 
 
-def _declared_alone(unit: str | Step | None, *given: Mapping[str, object] | None) -> Schema:
-    """Name the columns of a JSON file by what is declared: its own names are in its rows, and say who is in them."""
-    leads = unit.column if isinstance(unit, Step) else unit
+def _schema_of_declarations(unit: str | PathStep | None, *given: Mapping[str, object] | None) -> Schema:
+    """Name the columns of a JSON file by the declarations: its own names are in its rows, and could identify people."""
+    leads = unit.column if isinstance(unit, PathStep) else unit
     names = [name for facts in given if isinstance(facts, Mapping) for name in facts if isinstance(name, str)]
     spelt: dict[str, str] = {}
     for name in [*names, *([] if leads is None else [leads])]:
@@ -96,7 +96,7 @@ def _declared_alone(unit: str | Step | None, *given: Mapping[str, object] | None
 
 
 def _by_column(table: str, own: Iterable[str], what: str, given: Mapping[str, T] | None) -> dict[str, T]:
-    """What was declared, under lower-case names that the table has."""
+    """Return the declarations under lower-case names that the table has."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -117,7 +117,7 @@ def _by_column(table: str, own: Iterable[str], what: str, given: Mapping[str, T]
     return found
 
 
-def _column(name: str, engine: str | None, facts: Mapping[str, object]) -> Column | Unusable:
+def _column(name: str, engine: str | None, facts: Mapping[str, object]) -> TableColumn | Unusable:
     """The column, or the sentence that says why it cannot be used."""
     try:
         declared.name("name of a column", name)
@@ -129,7 +129,7 @@ def _column(name: str, engine: str | None, facts: Mapping[str, object]) -> Colum
     kind = _kind(name, engine, facts.get("type"), nullable=nullable)
     if isinstance(kind, Unusable):
         return kind
-    return Column(
+    return TableColumn(
         name=name,
         kind=kind,
         bounds=facts.get("bounds"),  # type: ignore[arg-type]  # checked by Column, which names the place
@@ -157,20 +157,20 @@ def _kind(name: str, engine: str | None, written: object, *, nullable: bool) -> 
     return kind
 
 
-def _role(column: Column, unit: str | Step | None) -> str | None:
+def _role(column: TableColumn, unit: str | PathStep | None) -> str | None:
     """Return what a column has to do with units, as the end of a sentence; None where it has nothing to do with them.
 
     Rows of other tables may find their unit by a unique column of a private table.
     """
-    leads = unit.column if isinstance(unit, Step) else unit
+    leads = unit.column if isinstance(unit, PathStep) else unit
     if leads is None:
         return None
     if column.name.lower() == leads.lower():
-        return "lead to the unit" if isinstance(unit, Step) else "name the unit"
+        return "lead to the unit" if isinstance(unit, PathStep) else "name the unit"
     return _KEY if column.unique else None
 
 
-def _keep_apart(column: Column, engine: str | None, *, role: str) -> None:
+def _keep_apart(column: TableColumn, engine: str | None, *, role: str) -> None:
     """Refuse a column that names units, or leads to them, if two of its values could be read as one.
 
     Which groups of a unit are kept is decided for each unit alone. If one unit's rows were counted as another's, its

@@ -37,7 +37,7 @@ def name(what: str, value: object) -> str:
 
 
 def bounds(column: str, kind: Kind, value: object) -> tuple[Fraction, Fraction]:
-    """Where values are clamped: finite, in order, whole for integers and within their range."""
+    """Read the bounds to which values are clamped: finite, in order, whole for integers and within their range."""
     if kind.type not in NUMBERS:
         raise PolicyError(
             f"Column {column} holds {kind.type} values, and only integers and reals have bounds. Leave them out.",

@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hubbub.policy.tables import Column, Policy, Source, Table, Value
+    from hubbub.policy.tables import Policy, Table, TableColumn, TableSource, Value
 
 FORMAT = 2
 """Of the JSON below; a new number where its meaning changes. Format 1 left sources out."""
@@ -37,12 +37,12 @@ UNIT_ROWS = 1000
 
 
 def fingerprint(policy: "Policy") -> str:
-    """SHA-256 over the canonical JSON of what is declared, in hexadecimal."""
+    """Return SHA-256 over the canonical JSON of the declarations, in hexadecimal."""
     return hashlib.sha256(canonical(policy).encode("ascii")).hexdigest()
 
 
 def canonical(policy: "Policy") -> str:
-    """What is hashed: tables in the order of their names, columns in their own."""
+    """Return the text that is hashed: tables in the order of their names, columns in their own."""
     limits = policy.limits
     content = {
         "format": FORMAT,
@@ -71,7 +71,7 @@ def _table(table: "Table") -> dict[str, Any]:
     }
 
 
-def _source(source: "Source") -> dict[str, Any]:
+def _source(source: "TableSource") -> dict[str, Any]:
     return {
         "format": source.format,
         "paths": list(source.paths),
@@ -80,7 +80,7 @@ def _source(source: "Source") -> dict[str, Any]:
     }
 
 
-def _column(column: "Column") -> dict[str, Any]:
+def _column(column: "TableColumn") -> dict[str, Any]:
     kind = column.kind
     return {
         "name": column.name,

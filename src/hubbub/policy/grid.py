@@ -52,7 +52,7 @@ def ceil_log2(value: Fraction) -> int:
 
 
 def is_power_of_two(value: Fraction) -> bool:
-    """Whether it is 2^e for a whole e."""
+    """Return True if the value is 2^e for a whole e."""
     return value > 0 and power(floor_log2(value)) == value
 
 

@@ -1,4 +1,4 @@
-"""What a value can be, known before any value is read: its type, whether it may be missing, and how large it may get.
+"""Kinds of values, known before any value is read: the type, missing values, and the range.
 
 Every expression is total because of two rules that hold at every node. A REAL is finite: what would be NaN or infinite
 is missing instead. An INTEGER stays within its stated range, which is computed from its parts, and an expression whose
@@ -29,7 +29,7 @@ INT128 = (-(1 << 127) + 1, (1 << 127) - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """The type of an expression, with what is known about its values. ``low`` and ``high`` are for integers alone."""
+    """The type of an expression, and the facts known about its values. ``low`` and ``high`` are for integers alone."""
 
     type: Type
     nullable: bool = True
@@ -51,7 +51,7 @@ class Kind:
 
     @property
     def wide(self) -> bool:
-        """Whether an integer needs 128 bits."""
+        """True if an integer needs 128 bits."""
         low, high = self.range
         return low < INT64[0] or high > INT64[1]
 

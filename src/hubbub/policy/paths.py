@@ -1,4 +1,4 @@
-"""How a row finds its owner in other tables: by a column that equals the unique key of a table which knows it.
+"""Paths from a row to its privacy unit in other tables: a column equals the unique key of a table that names the unit.
 
 A table whose rows do not name their unit says through which column, and to which table, they lead; that table names
 the unit, or leads on. Paths follow the tables' own declarations, so that two tables which lead to a third agree on it.
@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
+from hubbub.policy.files.toml_text import header
 from hubbub.policy.kinds import Type
-from hubbub.policy.toml_text import header
 
 if TYPE_CHECKING:
-    from hubbub.policy.tables import Column, Table
+    from hubbub.policy.tables import Table, TableColumn
 
 MOST_STEPS = 8
 UNKNOWN = f"{declared.RESERVED} owner"
@@ -41,7 +41,7 @@ UNKNOWN = f"{declared.RESERVED} owner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PathStep:
     """From a row to that of another table whose ``key`` equals its ``column``; missing values lead nowhere."""
 
     column: str
@@ -52,19 +52,25 @@ class Step:
         for what in ("column", "table", "key"):
             declared.name(what, getattr(self, what))
 
+    def __repr__(self) -> str:
+        """Write the name that ledgers know: they keep bought facts under names that are made of this."""
+        return f"Step(column={self.column!r}, table={self.table!r}, key={self.key!r})"
+
     def __str__(self) -> str:
         return f"{self.column} in {self.table}" + ("" if self.key == self.column else f" ({self.key})")
 
 
-def through(column: str, *, to: str, key: str | None = None) -> Step:
-    """Whose a row is says the row of table ``to`` whose unique ``key`` (of the same name, if not given) equals it."""
-    return Step(column=column, table=to, key=column if key is None else key)
+def through(column: str, *, to: str, key: str | None = None) -> PathStep:
+    """Find a row's unit in the row of table ``to`` whose unique ``key`` (of the same name, if not
+    given) equals the column.
+    """
+    return PathStep(column=column, table=to, key=column if key is None else key)
 
 
-def checked_step(table: "Table", step: object) -> Step:
+def check_step(table: "Table", step: object) -> PathStep:
     """A step that starts in a column of the table."""
     where = f"unit of table {table.name}"
-    if not isinstance(step, Step):
+    if not isinstance(step, PathStep):
         raise ParameterError(where, "the name of a column, or a path: through(column, to=table)", step)
     column = own(table, step.column)
     if column is None:
@@ -82,22 +88,22 @@ def checked_step(table: "Table", step: object) -> Step:
     return replace(step, column=column.name)
 
 
-def own(table: "Table", name: str) -> "Column | None":
+def own(table: "Table", name: str) -> "TableColumn | None":
     """A column of the table's source, whatever its case."""
     return next((column for column in table.columns if column.name.lower() == name.lower()), None)
 
 
-def followed(tables: Mapping[str, "Table"], name: str) -> "Table":
+def follow_path(tables: Mapping[str, "Table"], name: str) -> "Table":
     """A table with the path that its rows take to their unit, and the unit's column at the end of it."""
     table = here = tables[name]
-    path: list[Step] = []
+    path: list[PathStep] = []
     passed = [table.name]
     while here.through is not None:
         if len(path) == MOST_STEPS:
-            raise _refused(table, f"takes more than {MOST_STEPS} steps. Name a table that is nearer to the unit.")
+            raise _refusal(table, f"takes more than {MOST_STEPS} steps. Name a table that is nearer to the unit.")
         there = _next(tables, table, here.through, passed)
         key = _key(there, table, here, here.through)
-        path.append(Step(column=here.through.column, table=there.name, key=key.name))
+        path.append(PathStep(column=here.through.column, table=there.name, key=key.name))
         passed.append(there.name)
         here = there
     if not path:
@@ -105,7 +111,7 @@ def followed(tables: Mapping[str, "Table"], name: str) -> "Table":
     owner = None if here.unit is None else own(here, here.unit)
     assert owner is not None
     if own(table, owner.name) is not None or table.why_not(owner.name) is not None:
-        raise _refused(
+        raise _refusal(
             table,
             f"leads to {owner.name} of table {here.name}, and it has a column of that name itself. Name that one as "
             f"its unit, if it says whose a row is; else rename it.",
@@ -113,33 +119,33 @@ def followed(tables: Mapping[str, "Table"], name: str) -> "Table":
     return replace(table, unit=owner.name, path=tuple(path), owner=replace(owner, unique=False))
 
 
-def _next(tables: Mapping[str, "Table"], table: "Table", step: Step, passed: list[str]) -> "Table":
+def _next(tables: Mapping[str, "Table"], table: "Table", step: PathStep, passed: list[str]) -> "Table":
     known = {other.lower(): found for other, found in tables.items()}
     there = known.get(step.table.lower())
     if there is None:
-        raise _refused(table, f"goes to {step.table}, which is not a table.{declared.suggestion(step.table, tables)}")
+        raise _refusal(table, f"goes to {step.table}, which is not a table.{declared.suggestion(step.table, tables)}")
     if there.name in passed:
-        raise _refused(
+        raise _refusal(
             table, f"goes in a circle: {' → '.join([*passed, there.name])}. One of them must name the unit's column."
         )
     if there.unit is None:
-        raise _refused(table, f"goes to {there.name}, which is public: its rows belong to nobody. Give it a unit.")
+        raise _refusal(table, f"goes to {there.name}, which is public: its rows belong to nobody. Give it a unit.")
     return there
 
 
-def _key(there: "Table", table: "Table", here: "Table", step: Step) -> "Column":
+def _key(there: "Table", table: "Table", here: "Table", step: PathStep) -> "TableColumn":
     key, column = own(there, step.key), own(here, step.column)
     if key is None or column is None:
         reason = there.why_not(step.key) or declared.suggestion(step.key, [one.name for one in there.columns]).strip()
-        raise _refused(table, f"needs a usable column {step.key} of table {there.name}. {reason}")
+        raise _refusal(table, f"needs a usable column {step.key} of table {there.name}. {reason}")
     if not is_key(there, key.name):
-        raise _refused(
+        raise _refusal(
             table,
             f"goes by {key.name} of table {there.name}, which is not declared unique: a row could have two owners. "
             f"Add unique = true to {header('tables', there.name, 'columns', key.name)}, if it holds.",
         )
     if key.kind.type is not column.kind.type:
-        raise _refused(
+        raise _refusal(
             table,
             f"compares {column.name} of table {here.name}, which is {column.kind.type}, with {key.name} of table "
             f"{there.name}, which is {key.kind.type}. Declare one type for both.",
@@ -148,10 +154,12 @@ def _key(there: "Table", table: "Table", here: "Table", step: Step) -> "Column":
 
 
 def is_key(table: "Table", column: str) -> bool:
-    """Whether a column is said to have each value once; nothing may rest on it until the owner's check saw it."""
+    """Return True if a column is declared to have each value once; nothing may rest on it until the
+    owner's check saw it.
+    """
     found = own(table, column)
     return found is not None and (found.unique or (table.unique and table.unit == found.name))
 
 
-def _refused(table: "Table", what: str) -> PolicyError:
+def _refusal(table: "Table", what: str) -> PolicyError:
     return PolicyError(f"The path of table {table.name} to its unit {what}", name="unit")

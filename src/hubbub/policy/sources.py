@@ -1,4 +1,4 @@
-"""Where rows come from: paths and globs, turned into absolute files of one format."""
+"""Sources of rows: paths and globs, turned into absolute files of one format."""
 
 import glob
 import os
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.policy.tables import FILES, Source
+from hubbub.policy.tables import FILES, TableSource
 
 SUFFIXES: dict[str, str] = {
     ".parquet": "parquet",
@@ -25,6 +25,8 @@ SUFFIXES: dict[str, str] = {
 }
 UNTYPED = frozenset({"csv", "json"})
 """Formats without a schema of their own. What an engine would guess from their values is never used."""
+COPIED = UNTYPED | {"arrow"}
+"""Formats of which a file is converted once, and read no more."""
 
 
 REPLACED = frozenset({"parquet"})
@@ -40,7 +42,7 @@ def source_of(
     format: str | None = None,
     table: str | None = None,
     name: str | None = None,
-) -> Source:
+) -> TableSource:
     """The files that a path, a glob or a list of them stands for, in the order of their names.
 
     ``table`` is the one to read in a DuckDB file; that of our own ``name`` where nothing is said.
@@ -55,7 +57,7 @@ def source_of(
         format = _format(found)
     if format == "duckdb" and len(found) != 1:
         raise ParameterError("path", "one DuckDB file", paths)
-    return Source(format=format, paths=tuple(found), table=table or name if format == "duckdb" else table)
+    return TableSource(format=format, paths=tuple(found), table=table or name if format == "duckdb" else table)
 
 
 def _files(pattern: str) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hubbub.policy.tables import Source
+    from hubbub.policy.tables import TableSource
 
 GRAIN_NS = 2_000_000_000
 """The coarsest clock of a file system that is in use: FAT counts in steps of 2 seconds."""
@@ -22,6 +22,8 @@ _COARSE_NS = 10_000_000
 is by chance once in 10^7, and is waited for longer then."""
 LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """What DuckDB 2.0 appends to a database's path to name files whose rows it reads as part of the database."""
+_OPEN = "/proc/self/fd"
+"""Where Linux has a name for each descriptor."""
 
 Mark = tuple[int, int, int, int, int]
 """Device, inode, size, and the nanoseconds of the last change of the content and of the inode."""
@@ -37,21 +39,35 @@ class Stamp:
         Proof: a write sets the change time of the inode, which no user can set, to the clock's present tick. A settled
             stamp is older than a tick of its clock, so that a write after it has another time. A file that was put in
             place of another has another inode, or a later change time if the number was used again.
-        Needs: no link or folder that leads elsewhere during a read and back before its end; a clock that is not set
-            back, shared with the file system up to GRAIN_NS; no writes through a memory map
-            that was made before the stamp and is written back after it, whose time the kernel sets late.
+        Needs: a read of the files that were stamped. Of a read through descriptors ``covers`` knows it, whatever links
+            and folders did meanwhile; one by paths needs that none leads elsewhere during it and back before its end.
+            Further a clock that is not set back, shared with the file system up to GRAIN_NS; no writes through a memory
+            map that was made before the stamp and is written back after it, whose time the kernel sets late.
         Ref: the "racy git" problem (git's Documentation/technical/racy-git.txt); SOUNDNESS 36.
     """
 
     files: tuple[tuple[str, Mark | None], ...] = ()
 
-    def settled(self, now_ns: int) -> bool:
+    def is_settled(self, now_ns: int) -> bool:
         """Return whether every file was at rest at ``now_ns``: a write after that would change the stamp."""
         return all(mark is None or mark[4] <= now_ns - _grain(mark) for _, mark in self.files)
 
     def holds(self) -> bool:
         """Return whether the files are still as they were."""
         return stamp_files(path for path, _ in self.files) == self
+
+    def agrees(self, read: "Stamp") -> bool:
+        """Return whether files that were read through descriptors, and marked after that, are those stamped here.
+
+        Files that only one of the two knows are not compared. One mark after the read is enough: a write since this
+        stamp, before or during the read, has left a later change time, which nobody can set back.
+        """
+        known = dict(self.files)
+        return all(known[path] == mark for path, mark in read.files if path in known)
+
+    def covers(self, read: "Stamp") -> bool:
+        """Return whether every file stamped here was read through a descriptor, and is the one stamped here."""
+        return set(self.files) <= set(read.files)
 
     def __or__(self, other: "Stamp") -> "Stamp":
         """Return the stamp of both; where they disagree about a file, it never holds."""
@@ -74,7 +90,7 @@ NO_FILES = Stamp()
 """The stamp of what is in no file, which always holds."""
 
 
-def stamp_of(source: "Source") -> Stamp:
+def stamp_of(source: "TableSource") -> Stamp:
     """Stamp the files of a source, with the logs that a DuckDB file is read with; a frame has none."""
     if source.format == "duckdb":
         return stamp_files(file for path in source.paths for file in database_files(path))
@@ -90,7 +106,7 @@ def database_files(path: str) -> tuple[str, ...]:
 def stamp_at_rest(take: Callable[[], Stamp]) -> Stamp | None:
     """Stamp files that nobody writes to, waiting for a tick of their clock where they were just written; else None."""
     deadline = time.monotonic_ns() + 2 * GRAIN_NS
-    while not (stamp := take()).settled(time.time_ns()):
+    while not (stamp := take()).is_settled(time.time_ns()):
         if time.monotonic_ns() > deadline:
             return None
         time.sleep(TICK_NS / 1e9)
@@ -104,17 +120,30 @@ def _grain(mark: Mark) -> int:
 
 def stamp_files(paths: Iterable[str]) -> Stamp:
     """Stamp files by their paths."""
-    return Stamp(tuple((path, _found(path)) for path in paths))
+    return Stamp(tuple((path, _find_mark(path)) for path in paths))
 
 
-def _found(path: str) -> Mark | None:
+def stamp_opened(path: str, descriptor: int) -> Stamp:
+    """Stamp a file by a descriptor of it, under the path that it was opened by."""
+    return Stamp(((path, _mark_of(os.fstat(descriptor))),))
+
+
+def name_of(descriptor: int, path: str) -> str:
+    """Name what a descriptor leads to, wherever the path leads now; the path where the system has no such names."""
+    return f"{_OPEN}/{descriptor}" if os.path.isdir(_OPEN) else path
+
+
+def _mark_of(status: os.stat_result) -> Mark:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _find_mark(path: str) -> Mark | None:
     try:
-        status = os.stat(path)
+        return _mark_of(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:  # a link to itself, a folder without rights: nobody can say what is there, and it never holds
         return -1, -1, -1, -1, time.time_ns()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _text(path: Any) -> str:

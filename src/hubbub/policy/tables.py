@@ -1,4 +1,4 @@
-"""What the owner declares about the data: whose the rows are, what the columns hold, and how much one unit may add.
+"""The owner's declarations about the data: the unit of the rows, the contents of the columns, the limits of one unit.
 
 Nothing here is read off the data. Whatever is declared is public: it may be shown, it may decide prices and refusals.
 Values outside declared bounds are clamped in the engine, so a wrong declaration costs accuracy and never privacy; only
@@ -18,7 +18,7 @@ from hubbub.policy import declared
 from hubbub.policy.fingerprint import fingerprint
 from hubbub.policy.grid import default_grid, outward
 from hubbub.policy.kinds import INT128, Kind, Type
-from hubbub.policy.paths import UNKNOWN, Step, checked_step, followed, is_key
+from hubbub.policy.paths import UNKNOWN, PathStep, check_step, follow_path, is_key
 from hubbub.policy.stamps import NO_FILES, Stamp
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.neighbors import Neighbors
@@ -30,7 +30,7 @@ FORMATS = (*FILES, "frame")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """One column of a table."""
 
     name: str
@@ -77,8 +77,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a table's rows come from: files of one format, a table of a DuckDB file, or a frame in memory."""
+class TableSource:
+    """The source of a table's rows: files of one format, a table of a DuckDB file, or a frame in memory."""
 
     format: str
     """"parquet", "csv", "json", "arrow", "duckdb" or "frame"."""
@@ -114,38 +114,38 @@ class Table:
     """One table. With a unit it is private; without one it is public, and its rows may be shown to anybody."""
 
     name: str
-    source: Source
-    columns: tuple[Column, ...]
+    source: TableSource
+    columns: tuple[TableColumn, ...]
     unit: str | None
     """The column that names the unit: one of the table, or the one that its path ends at."""
     unique: bool = False
     """Whether each unit is said to have at most one row. Nothing may rest on it until the owner's check saw it hold."""
     unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Columns of the source that no question may use, each with a sentence that says why."""
-    through: Step | None = None
+    through: PathStep | None = None
     """In place of a unit: how a row finds it. A policy follows it, and fills in what is below (policy.paths)."""
-    path: tuple[Step, ...] = ()
-    owner: Column | None = None
+    path: tuple[PathStep, ...] = ()
+    owner: TableColumn | None = None
     """The unit's column at the end of the path: it is not among the columns."""
 
     def __post_init__(self) -> None:
         declared.name("name of a table", self.name)
-        if not isinstance(self.source, Source):
+        if not isinstance(self.source, TableSource):
             raise ParameterError(f"source of table {self.name}", "a Source", self.source)
-        if not self.columns or not all(isinstance(column, Column) for column in self.columns):
+        if not self.columns or not all(isinstance(column, TableColumn) for column in self.columns):
             raise ParameterError(f"columns of table {self.name}", "at least one Column", self.columns)
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "unusable", dict(self.unusable))
         if self.through is not None:
-            object.__setattr__(self, "through", checked_step(self, self.through))
+            object.__setattr__(self, "through", check_step(self, self.through))
             object.__setattr__(self, "unit", self.unit if self.path else UNKNOWN)
         alone([*(column.name for column in self.columns), *self.unusable], f"columns of table {self.name}")
         if not isinstance(self.unique, bool) or (self.unique and self.unit is None):
             raise ParameterError(f"unique of table {self.name}", "true or false, and false without a unit", self.unique)
         if self.unit is not None and self.through is None:
-            object.__setattr__(self, "unit", self._checked_unit(self.unit))
+            object.__setattr__(self, "unit", self._check_unit(self.unit))
 
-    def _checked_unit(self, unit: object) -> str:
+    def _check_unit(self, unit: object) -> str:
         where = f"unit of table {self.name}"
         if not isinstance(unit, str):
             raise ParameterError(where, "the name of one column", unit)
@@ -164,13 +164,13 @@ class Table:
             )
         return column.name
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> TableColumn | None:
         """A column by its name, whatever its case."""
-        return next((column for column in self.shown if column.name.lower() == name.lower()), None)
+        return next((column for column in self.show_pair if column.name.lower() == name.lower()), None)
 
     @property
-    def shown(self) -> tuple[Column, ...]:
-        """What a question can use: its own columns, and that of the unit."""
+    def show_pair(self) -> tuple[TableColumn, ...]:
+        """The columns that a question can use: the table's own, and that of the unit."""
         return self.columns if self.owner is None else (*self.columns, self.owner)
 
     def why_not(self, name: str) -> str | None:
@@ -180,7 +180,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one unit may add, and how much work one question may make."""
+    """Limits on the contribution of one unit, and on the work of one question."""
 
     max_groups: int | None = None
     """Groups of one grouping in which a unit counts; None where it was not declared."""
@@ -260,7 +260,7 @@ class Policy:
         if any(name != table.name for name, table in self.tables.items()):
             raise ParameterError("tables", "under their own names", list(self.tables))
         alone(list(self.tables), "tables")
-        object.__setattr__(self, "tables", {name: followed(self.tables, name) for name in self.tables})
+        object.__setattr__(self, "tables", {name: follow_path(self.tables, name) for name in self.tables})
         if not self.enforced <= {name for name, table in self.tables.items() if table.unique}:
             raise ParameterError("enforced", "names of tables that are declared unique", sorted(self.enforced))
         if not all(name in self.tables and is_key(self.tables[name], key) for name, key in self.enforced_keys):
@@ -269,11 +269,11 @@ class Policy:
             raise ParameterError("seen", "a stamp of each table of which something was enforced", sorted(self.seen))
 
     def has_key(self, table: str, column: str) -> bool:
-        """Whether the check has seen that no two rows of a table share a value of a column."""
+        """Return True if the check has seen that no two rows of a table share a value of a column."""
         alone_a_unit = table in self.enforced and self.tables[table].unit == column and not self.tables[table].path
         return (table, column) in self.enforced_keys or alone_a_unit
 
-    def held(self, table: str) -> Stamp:
+    def files_behind(self, table: str) -> Stamp:
         """Return the files on which facts about a table rest: its own, and those of the tables on its path."""
         stamp = NO_FILES
         for name in (table, *(step.table for step in self.tables[table].path)):
@@ -300,7 +300,7 @@ class Policy:
 
 
 def alone(names: Sequence[str], what: str) -> None:
-    """Refuse names that differ in case alone: SQL does not tell them apart."""
+    """Refuse names that differ in case alone: SQL does not distinguish them."""
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:

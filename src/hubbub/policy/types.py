@@ -24,14 +24,14 @@ class Unusable:
     reason: str
 
 
-def _signed(bits: int) -> tuple[int, int]:
+def _signed_range(bits: int) -> tuple[int, int]:
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
 INTEGERS: dict[str, tuple[int, int]] = {
-    "TINYINT": _signed(8),
-    "SMALLINT": _signed(16),
-    "INTEGER": _signed(32),
+    "TINYINT": _signed_range(8),
+    "SMALLINT": _signed_range(16),
+    "INTEGER": _signed_range(32),
     "BIGINT": INT64,
     "HUGEINT": INT128,
     "UTINYINT": (0, (1 << 8) - 1),
@@ -158,7 +158,7 @@ def declared_kind(name: str, written: object, *, nullable: bool = True) -> Kind:
         return of(type_, nullable=nullable)
     if type_ is not Type.INTEGER or int(size) not in SIZES:
         raise ParameterError(f"type of column {name}", requirement, written)
-    return integer(*(INT128 if int(size) == 128 else _signed(int(size))), nullable=nullable)
+    return integer(*(INT128 if int(size) == 128 else _signed_range(int(size))), nullable=nullable)
 
 
 def _meant(written: object) -> str:

@@ -1,4 +1,4 @@
-"""What a release costs, who is protected, and how costs add up.
+"""Privacy loss: the cost of a release, the neighbouring relation it protects, and composition.
 
 loss        how much: Pure, Approx, Zcdp, Rdp, Pld
 event       what happened: frozen records with stable JSON
@@ -10,7 +10,7 @@ explain     a guarantee read for a person, and how many people a study needs
 """
 
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
-from hubbub.privacy.event import Event, event_from_json
+from hubbub.privacy.events.event import Event, event_from_json
 from hubbub.privacy.explain import Reading, explain, sample_size
 from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp

@@ -1,4 +1,4 @@
-"""What a fixed plan of events costs together: pure sums, zCDP sums, Rényi curves, privacy loss distributions.
+"""Composition of a fixed plan of events: pure sums, zCDP sums, Rényi curves, privacy loss distributions.
 
 ``compose`` turns events into one Loss; ``epsilon_of`` and ``delta_of`` read it. These are for plans that are fixed
 before the first answer. Where questions are chosen by earlier answers use ``hubbub.privacy.filter``.
@@ -26,10 +26,10 @@ import numpy as np
 
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.parameters import Real, between, non_negative
-from hubbub.privacy.composed import same_neighbors
-from hubbub.privacy.distribution import distribution_of, opened
+from hubbub.privacy.distribution import distribution_of, flatten
+from hubbub.privacy.events.composed import same_neighbors
+from hubbub.privacy.events.record import ZERO, Event
 from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp
-from hubbub.privacy.record import ZERO, Event
 from hubbub.privacy.rounding import float_up
 
 Method = Literal["pld", "rdp", "zcdp", "pure"]
@@ -54,7 +54,7 @@ def compose(events: Iterable[Event], *, method: Method = "pld") -> Loss:
     if method not in _METHODS:
         raise ParameterError("method", f"one of {', '.join(_METHODS)}", method)
     same_neighbors(plan)
-    return _METHODS[method](opened(plan))
+    return _METHODS[method](flatten(plan))
 
 
 def epsilon_of(events: Iterable[Event], *, delta: Real = 0, method: Method = "pld") -> float:

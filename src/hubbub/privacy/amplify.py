@@ -1,4 +1,4 @@
-"""What secrecy of the sample or of the sender adds: numbers only; the events are in ``sampling``.
+"""Amplification by secrecy of the sample or of the sender: numbers only; the events are in ``sampling``.
 
 Privacy:
     Claim: sampling each unit with probability q, or m of n units, turns (ε, δ) into (ln(1 + q(e^ε − 1)), qδ), q = m/n;
@@ -36,14 +36,14 @@ _BLOCKS = 2048
 def poisson(*, epsilon: Real, delta: Real = 0, rate: Real, neighbors: Neighbors) -> Approx:
     """(ε, δ) on a secret sample into which each unit comes with probability ``rate``; add/remove only."""
     _only(Neighbors.ADD_REMOVE, neighbors, "Poisson sampling")
-    return _sampled(epsilon, delta, between("rate", rate, 0, 1, low_open=True))
+    return _amplify(epsilon, delta, between("rate", rate, 0, 1, low_open=True))
 
 
 def fixed_size(*, epsilon: Real, delta: Real = 0, size: int, population: int, neighbors: Neighbors) -> Approx:
     """(ε, δ) on a secret sample of ``size`` out of a public ``population``; replace-one only."""
     _only(Neighbors.REPLACE_ONE, neighbors, "Sampling of a fixed size")
     units = whole("population", population, least=1)
-    return _sampled(epsilon, delta, Fraction(whole("size", size, least=1, most=units), units))
+    return _amplify(epsilon, delta, Fraction(whole("size", size, least=1, most=units), units))
 
 
 def shuffle(*, epsilon: Real, reports: int, delta: Real, neighbors: Neighbors) -> Approx:
@@ -58,7 +58,7 @@ def _only(needed: Neighbors, got: Neighbors, what: str) -> None:
         raise AccountingError(f"{what} is only proven for {needed} neighbours. Got {got}.", needed=needed, got=got)
 
 
-def _sampled(epsilon: Real, delta: Real, rate: Fraction) -> Approx:
+def _amplify(epsilon: Real, delta: Real, rate: Fraction) -> Approx:
     mass = between("delta", delta, 0, 1)
     return Approx(epsilon=sampled_epsilon_rounded_up(positive("epsilon", epsilon), rate), delta=rate * mass)
 
@@ -121,7 +121,7 @@ def shuffled_epsilon_closed_form(*, epsilon: Real, reports: int, delta: Real) ->
 
 
 def _hidden_among(clones: np.ndarray[Any, Any], e0: float, e: float) -> Curve:
-    """δ at ε of one report among so many clones: the upper tail where the likelihood ratio passes e^ε."""
+    """Return δ at ε of one report among ``clones`` clones: the upper tail where the likelihood ratio passes e^ε."""
     from scipy.stats import binom
 
     shown = 1 / (1 + math.exp(-e0))

@@ -1,4 +1,4 @@
-"""What all answers about one population of units may cost together."""
+"""Budgets: the most that all answers about one population of units may cost together."""
 
 from dataclasses import dataclass
 from fractions import Fraction

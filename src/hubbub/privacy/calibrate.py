@@ -15,9 +15,9 @@ from hubbub.parameters import Real, positive, probability, whole
 from hubbub.privacy import convert
 from hubbub.privacy.accountant import Method, compose
 from hubbub.privacy.discrete_gaussian import delta_rounded_up
-from hubbub.privacy.fine_gaussian import moved_coordinates, vector_delta_rounded_up
+from hubbub.privacy.events.record import Event
+from hubbub.privacy.fine_gaussian import most_coordinates, vector_delta_rounded_up
 from hubbub.privacy.loss import Approx, Loss, Pure, Zcdp
-from hubbub.privacy.record import Event
 from hubbub.privacy.rounding import short_up, sqrt_up
 
 _SIGMA_BITS = 32
@@ -93,7 +93,7 @@ def gaussian_sigma_vector(
     named = None if coordinates is None else whole("coordinates", coordinates, least=1)
     loss, mass = positive("epsilon", epsilon), probability("delta", delta)
     by_zcdp = gaussian_sigma_zcdp(rho=convert.rho_rounded_down(loss, mass), sensitivity_squared=squared)
-    moved = moved_coordinates(squared, named)
+    moved = most_coordinates(squared, named)
     if moved == 1:
         shift = max(1, math.isqrt(math.floor(squared)))
         return min(by_zcdp, _one_integer(loss, mass, shift))

@@ -80,7 +80,7 @@ def _log_inverse_up(x: Fraction) -> Fraction:
 
 
 def _best_order(objective: Callable[[Curve], Curve]) -> Fraction:
-    """Where the objective is about least over α = 1 + e^t: a coarse grid, then two finer ones inside it."""
+    """Return the order α = 1 + e^t at which the objective is about least: a coarse grid, then two finer ones in it."""
     points = _GRID
     for _ in range(5):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

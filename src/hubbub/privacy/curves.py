@@ -1,4 +1,4 @@
-"""What single laws cost in zCDP and in Rényi divergence: exact formulas, rounded towards privacy.
+"""Costs of single laws in zCDP and in Rényi divergence: exact formulas, rounded towards privacy.
 
 Everything here is about one pair of laws (P, Q) that dominates all neighbours of the mechanism named. ``rho`` functions
 return rationals rounded up; ``rdp`` functions return float curves that include a bound on their own rounding error.
@@ -76,7 +76,7 @@ def response_rdp(orders: Curve, epsilon: Fraction, categories: int = 2) -> Curve
     log_truth = -np.log1p((categories - 1) * np.exp(-e))
     small = np.log1p(np.exp(log_truth) * np.expm1(np.minimum(step, 30)) * -np.expm1(-orders * e))
     large = np.logaddexp(0, step + log_truth)
-    return _capped(np.where(step < 30, small, large) / (orders - 1), e)
+    return _cap(np.where(step < 30, small, large) / (orders - 1), e)
 
 
 def laplace_rdp(orders: Curve, epsilon: Fraction) -> Curve:
@@ -101,10 +101,10 @@ def _two_points(orders: Curve, e: float, high: Curve, low: Curve) -> Curve:
     small = np.log1p(up + down + _ROUNDING * (up - down))
     with np.errstate(divide="ignore"):  # a weight that has vanished has the logarithm −∞
         large = np.logaddexp(np.log(high) + step, np.log(low) - orders * e)
-    return _capped(np.where(step < 30, small, large) / (orders - 1), e)
+    return _cap(np.where(step < 30, small, large) / (orders - 1), e)
 
 
-def _capped(curve: Curve, epsilon: float) -> Curve:
+def _cap(curve: Curve, epsilon: float) -> Curve:
     capped: Curve = np.minimum(curve * (1 + _ROUNDING), epsilon)
     return capped
 

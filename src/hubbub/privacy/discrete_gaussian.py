@@ -38,11 +38,11 @@ def delta_rounded_up(sigma: Fraction, epsilon: Fraction, shift: int) -> Fraction
     exponent = max(threshold, Fraction(0)) ** 2 / (2 * sigma * sigma)
     if exponent > 4000:
         return exp_up(-exponent + 1)  # every bound below is at most this
-    near = _summed if sigma <= _WIDEST_SUM else _integrated
+    near = _sum_terms if sigma <= _WIDEST_SUM else _integrate
     return min(_ONE, near(sigma, shift, threshold, epsilon))
 
 
-def _summed(sigma: Fraction, shift: int, threshold: Fraction, epsilon: Fraction) -> Fraction:
+def _sum_terms(sigma: Fraction, shift: int, threshold: Fraction, epsilon: Fraction) -> Fraction:
     first = math.floor(threshold) + 1
     peak = max(first, 0)
     s = float(sigma)
@@ -58,7 +58,7 @@ def _summed(sigma: Fraction, shift: int, threshold: Fraction, epsilon: Fraction)
     return Fraction(total) * exp_up(-Fraction(peak * peak) / (2 * sigma * sigma)) / _normaliser_down(sigma)
 
 
-def _integrated(sigma: Fraction, shift: int, threshold: Fraction, epsilon: Fraction) -> Fraction:
+def _integrate(sigma: Fraction, shift: int, threshold: Fraction, epsilon: Fraction) -> Fraction:
     from scipy.special import erfcx
 
     ratio, spread = float(epsilon * sigma / shift), float(shift / sigma)

@@ -21,23 +21,23 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from hubbub.errors import AccountingError
-from hubbub.privacy.composed import ComposedEvent, RepeatedEvent, WithFailure
-from hubbub.privacy.laws import (
+from hubbub.privacy.events.composed import ComposedEvent, RepeatedEvent, WithFailure
+from hubbub.privacy.events.laws import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     RandomizedResponseEvent,
 )
-from hubbub.privacy.record import Event
+from hubbub.privacy.events.record import Event
+from hubbub.privacy.events.sampling import GroupOfTwoEvent, PoissonSampledEvent
 from hubbub.privacy.rounding import exp_down, float_down, float_up
-from hubbub.privacy.sampling import GroupOfTwoEvent, PoissonSampledEvent
 
 _INTERVAL = 1e-4
 _WIDEST_SIGMA = 1 << 16
 
 
-def opened(events: Iterable[Event]) -> Counter[Event]:
+def flatten(events: Iterable[Event]) -> Counter[Event]:
     """Each different part and how often it occurs: sequences opened, groups pushed inwards."""
     totals: Counter[Event] = Counter()
     for event in events:
@@ -51,22 +51,22 @@ def _itself(event: Any) -> Iterable[tuple[Event, int]]:
 
 
 def _parts(event: ComposedEvent) -> Iterable[tuple[Event, int]]:
-    return opened(event.events).items()
+    return flatten(event.events).items()
 
 
 def _times(event: RepeatedEvent) -> Iterable[tuple[Event, int]]:
-    return [(part, count * event.count) for part, count in opened((event.event,)).items()]
+    return [(part, count * event.count) for part, count in flatten((event.event,)).items()]
 
 
 def _group(event: GroupOfTwoEvent) -> Iterable[tuple[Event, int]]:
     """A group of two of a shift law is the same law at twice the shift; of a sequence, a sequence of groups."""
-    same_law = event.event.doubled()
+    same_law = event.event.double_shift()
     if same_law is not None:
-        return [(replace(part, neighbors=event.neighbors), count) for part, count in opened((same_law,)).items()]
-    inside = opened((event.event,))
+        return [(replace(part, neighbors=event.neighbors), count) for part, count in flatten((same_law,)).items()]
+    inside = flatten((event.event,))
     if inside == {event.event: 1}:
         return ((event, 1),)
-    groups = [(opened((GroupOfTwoEvent(event=part),)), count) for part, count in inside.items()]
+    groups = [(flatten((GroupOfTwoEvent(event=part),)), count) for part, count in inside.items()]
     return [(part, inner * count) for group, count in groups for part, inner in group.items()]
 
 
@@ -78,7 +78,7 @@ _OPENED: dict[type[Event], Callable[[Any], Iterable[tuple[Event, int]]]] = {
 
 
 def distribution_of(parts: Mapping[Event, int]) -> Any:
-    """The loss distribution of events that occur so many times each."""
+    """Return the loss distribution of events that occur the given number of times each."""
     several = [_single(event) if count == 1 else _single(event).self_compose(count) for event, count in parts.items()]
     return reduce(lambda whole, part: whole.compose(part), several)
 
@@ -111,13 +111,13 @@ def _k_ary(event: RandomizedResponseEvent) -> Any:
     return binary.compute_mixture(_nothing(), min(1.0, kept))
 
 
-def _sampled(event: PoissonSampledEvent) -> Any:
+def _of_poisson_sample(event: PoissonSampledEvent) -> Any:
     law = _SHIFTS.get(type(event.event))
     return _response(event) if law is None else law(event.event, event.rate)
 
 
 def _with_failure(event: WithFailure) -> Any:
-    return distribution_of(opened((event.event,)))
+    return distribution_of(flatten((event.event,)))
 
 
 def _laplace(event: LaplaceEvent, rate: Fraction) -> Any:
@@ -177,6 +177,6 @@ def _whole_shift(event: Event) -> Any:
 _SINGLE: dict[type[Event], Callable[[Any], Any]] = {
     **dict.fromkeys(_SHIFTS, _whole_shift),
     RandomizedResponseEvent: _k_ary,
-    PoissonSampledEvent: _sampled,
+    PoissonSampledEvent: _of_poisson_sample,
     WithFailure: _with_failure,
 }

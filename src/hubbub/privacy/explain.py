@@ -19,7 +19,7 @@ _LARGEST = 700
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What (ε, δ) means for one person who wonders whether to take part, and for whoever tries to find out."""
+    """The meaning of (ε, δ) for one person who decides about taking part, and for an observer."""
 
     epsilon: float
     delta: float
@@ -27,12 +27,12 @@ class Reading:
 
     @property
     def odds(self) -> Range:
-        """How an observer's odds about a person may move: by these factors, but for a chance δ."""
+        """The factors by which an observer's odds about a person may change, except with probability δ."""
         return math.exp(-self.epsilon), math.exp(self.epsilon)
 
     @property
     def posterior(self) -> Range:
-        """What the prior probability may become after the answer is seen, but for a chance δ."""
+        """The range of the posterior probability after the answer is seen, except with probability δ."""
         low, high = (factor * self.prior / (1 - self.prior + factor * self.prior) for factor in self.odds)
         return low, high
 
@@ -92,7 +92,8 @@ def sample_size(
     beta: Real | None = None,
     method: Literal["laplace", "randomized-response"] = "laplace",
 ) -> int:
-    """How many people a study of a proportion needs, so that the noise added for privacy errs by at most ``alpha``.
+    """Return the number of people a study of a proportion needs, so that the noise for privacy errs by at most
+    ``alpha``.
 
     Without ``beta``: the least n whose standard deviation is at most α, √2/(nε) for Laplace noise on the count and
     e^(ε/2)/((e^ε − 1)√n) for randomized response. With ``beta``: an n at which the error is at most α with probability
@@ -113,7 +114,7 @@ def _laplace(alpha: Fraction, epsilon: Fraction, beta: Fraction | None) -> int:
     return math.isqrt(math.floor(2 / (alpha * epsilon) ** 2)) + 1  # twice a square of a rational is no square
 
 
-def _randomized_response(alpha: Fraction, epsilon: Fraction, beta: Fraction | None) -> int:
+def _response_size(alpha: Fraction, epsilon: Fraction, beta: Fraction | None) -> int:
     shrink = exp_up(-min(epsilon, Fraction(1000)), bits=240)
     if beta is None:
         return math.ceil(shrink / ((1 - shrink) * alpha) ** 2)
@@ -121,4 +122,4 @@ def _randomized_response(alpha: Fraction, epsilon: Fraction, beta: Fraction | No
     return math.ceil(stretch**2 * log_up(2 / beta) / (2 * alpha**2))
 
 
-_PLANS = {"laplace": _laplace, "randomized-response": _randomized_response}
+_PLANS = {"laplace": _laplace, "randomized-response": _response_size}

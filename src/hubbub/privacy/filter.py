@@ -26,9 +26,9 @@ from functools import lru_cache
 from hubbub.errors import AccountingError, BudgetExceeded
 from hubbub.parameters import Real, between, positive, probability
 from hubbub.privacy import convert
+from hubbub.privacy.events.record import Event
 from hubbub.privacy.loss import Approx, Loss, Pure, number
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.record import Event
 
 LOSS_UNIT = Fraction(1, 1 << 40)
 """The unit in which ε and ρ are counted."""
@@ -40,7 +40,7 @@ _CACHE = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one event costs an account: units of ε or ρ (as its filter counts), and units of failure mass."""
+    """The cost of one event to an account: units of ε or ρ (as its filter counts), and units of failure mass."""
 
     loss: int
     failure: int = 0
@@ -75,7 +75,7 @@ class PureFilter:
 
     @property
     def budget(self) -> Loss:
-        """What the account promises."""
+        """The guarantee that the account keeps."""
         return Pure(epsilon=self.epsilon)
 
     def charge_of(self, event: Event) -> Charge:
@@ -84,7 +84,7 @@ class PureFilter:
         return _pure_charge(event)
 
     def fits(self, spent: Spent, charge: Charge) -> bool:
-        """Whether the charge may still be spent."""
+        """Return True if the charge may still be spent."""
         return charge.failure == 0 and spent.loss + charge.loss <= self.loss_cap
 
     def spend(self, spent: Spent, charge: Charge, *, whose: str = "the account") -> Spent:
@@ -98,7 +98,7 @@ class PureFilter:
         return Charge(loss=max(0, self.loss_cap - spent.loss))
 
     def odometer(self, spent: Spent) -> Loss:
-        """What has been spent so far, as a guarantee."""
+        """Return the guarantee of everything spent so far."""
         return Pure(epsilon=spent.loss * LOSS_UNIT)
 
 
@@ -123,7 +123,7 @@ class ZcdpFilter:
 
     @property
     def budget(self) -> Loss:
-        """What the account promises."""
+        """The guarantee that the account keeps."""
         return Approx(epsilon=self.epsilon, delta=self.delta)
 
     def charge_of(self, event: Event) -> Charge:
@@ -132,7 +132,7 @@ class ZcdpFilter:
         return _zcdp_charge(event)
 
     def fits(self, spent: Spent, charge: Charge) -> bool:
-        """Whether both parts of the charge may still be spent."""
+        """Return True if both parts of the charge may still be spent."""
         if charge.failure and spent.failure + charge.failure > self.failure_cap:
             return False
         return spent.loss + charge.loss <= self.loss_cap
@@ -148,7 +148,9 @@ class ZcdpFilter:
         return Charge(loss=max(0, self.loss_cap - spent.loss), failure=max(0, self.failure_cap - spent.failure))
 
     def odometer(self, spent: Spent) -> Loss:
-        """What has been spent so far: ε at the account's own conversion δ/2, and the failure masses beside it."""
+        """Return the guarantee of everything spent so far: ε at the account's own conversion δ/2, and the failure
+        masses beside it.
+        """
         if spent.loss == 0:
             return Approx(epsilon=Fraction(0), delta=spent.failure * DELTA_UNIT)
         half = self.delta / 2
@@ -169,7 +171,7 @@ def filter_for(*, epsilon: Real, delta: Real = 0, neighbors: Neighbors = Neighbo
 
 
 def price_of(terms: Filter, events: Sequence[Event]) -> Charge:
-    """What events cost together, each rounded up by itself, so that a prepaid gate can pay them one by one."""
+    """Return the cost of events together, each rounded up by itself, so that a prepaid gate can pay them one by one."""
     parts = [terms.charge_of(event) for event in events]
     return Charge(loss=sum(part.loss for part in parts), failure=sum(part.failure for part in parts))
 
@@ -245,6 +247,6 @@ def history_of(spent: Spent, *, since: str = "") -> str:
 
 
 def _close(charge: Charge, left: Charge, digits: int) -> bool:
-    """Whether two different amounts would print alike: then a person needs more digits."""
+    """Return True where two different amounts would print alike, so that the message needs more digits."""
     same = number(charge.loss * LOSS_UNIT, digits=digits) == number(left.loss * LOSS_UNIT, digits=digits)
     return same and charge.loss != left.loss

@@ -47,8 +47,10 @@ _CACHE = 4096
 def vector_delta_rounded_up(
     sigma: Fraction, epsilon: Fraction, sensitivity_squared: Fraction, coordinates: int | None = None
 ) -> Fraction:
-    """At least the δ(ε) of discrete Gaussian noise on integer vectors within Δ that differ in so many coordinates."""
-    moved = moved_coordinates(sensitivity_squared, coordinates)
+    """Bound the δ(ε) of discrete Gaussian noise on integer vectors within Δ that differ in at most
+    ``coordinates`` coordinates.
+    """
+    moved = most_coordinates(sensitivity_squared, coordinates)
     blur = _blur(sigma, epsilon, moved)
     extra = _extra_rounded_up(sigma, blur, moved)
     if extra >= min(epsilon, _ONE):
@@ -57,7 +59,7 @@ def vector_delta_rounded_up(
     return min(_ONE, exp_up(extra) * continuous_delta_rounded_up(spread, epsilon - extra))
 
 
-def moved_coordinates(sensitivity_squared: Fraction, coordinates: int | None) -> int:
+def most_coordinates(sensitivity_squared: Fraction, coordinates: int | None) -> int:
     """In how many coordinates integer vectors within Δ can differ: each takes at least 1 of Δ²."""
     most = max(1, math.floor(sensitivity_squared))
     return most if coordinates is None else min(most, coordinates)

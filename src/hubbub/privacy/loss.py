@@ -1,4 +1,4 @@
-"""How much: five currencies of privacy loss, their order, their conversions and how they are printed.
+"""Five measures of privacy loss, their order, their conversions and how they are printed.
 
     Pure(ε) ──► Zcdp(ρ) ──► Rdp(curve) ──► Approx(ε, δ) ◄── Pld(distribution)
 
@@ -52,7 +52,7 @@ class Loss(ABC):
         return Approx(epsilon=self.epsilon_at(delta), delta=_delta(delta))
 
     def implies(self, other: "Loss") -> bool:
-        """Whether everything that satisfies this satisfies ``other``, as far as is proven here."""
+        """Return True if everything that satisfies this loss satisfies ``other``, as far as is proven here."""
         rule = _ARROWS.get((type(self), type(other)))
         return rule is not None and rule(self, other)
 

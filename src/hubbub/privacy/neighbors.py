@@ -1,4 +1,4 @@
-"""Who is protected: which two datasets must look alike."""
+"""Neighbouring relations: the pairs of datasets whose answers must look alike."""
 
 from enum import StrEnum
 

@@ -23,7 +23,7 @@ def short_up(value: Fraction, *, bits: int = _BITS) -> Fraction:
     exponent = _quantum(value, bits)
     if exponent is None:
         return value
-    numerator, denominator = _scaled(value, exponent)
+    numerator, denominator = _scale_by_power(value, exponent)
     return _dyadic(-(-numerator // denominator), exponent)
 
 
@@ -32,7 +32,7 @@ def short_down(value: Fraction, *, bits: int = _BITS) -> Fraction:
     exponent = _quantum(value, bits)
     if exponent is None:
         return value
-    numerator, denominator = _scaled(value, exponent)
+    numerator, denominator = _scale_by_power(value, exponent)
     return _dyadic(numerator // denominator, exponent)
 
 
@@ -112,7 +112,7 @@ def _quantum(value: Fraction, bits: int) -> int | None:
     return numerator.bit_length() - denominator.bit_length() - bits + 1
 
 
-def _scaled(value: Fraction, exponent: int) -> tuple[int, int]:
+def _scale_by_power(value: Fraction, exponent: int) -> tuple[int, int]:
     """Numerator and denominator of value / 2^exponent."""
     shift = -exponent
     return (

@@ -1,4 +1,5 @@
-"""How far one unit can move a value: what a plan proves, and what a mechanism was calibrated for.
+"""Sensitivity: the distance by which one unit can move a value, as a plan proves it and a mechanism is calibrated for
+it.
 
 A unit changes at most ``l0`` coordinates, none by more than ``linf``, their absolute sum by at most ``l1`` and the sum
 of their squares by at most ``l2_squared``. Whatever is known implies bounds on the rest; all of them are exact
@@ -14,7 +15,7 @@ from hubbub.parameters import Real, positive, whole
 
 
 class Norm(StrEnum):
-    """Which distance between the values of neighbouring datasets a mechanism answers for."""
+    """The distance between the values of neighbouring datasets for which a mechanism is calibrated."""
 
     L1 = "L1"
     """The sum of absolute changes (Laplace, geometric)."""
@@ -23,7 +24,8 @@ class Norm(StrEnum):
     SCORE = "score"
     """The largest change of any one score (selection)."""
     ROWS = "rows"
-    """How many values of a multiset are added or removed (quantiles)."""
+    """How many values of a multiset are added or removed (quantiles). Where a unit is replaced, so many may go and as
+    many come: the mechanism answers for both."""
     LOCAL = "local"
     """An answer with its local sensitivities by distance in rows: how many rows a unit changes (smooth sensitivity)."""
     BLOCKS = "blocks"

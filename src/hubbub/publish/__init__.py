@@ -1,34 +1,34 @@
 """Publish a histogram, ranges or marginals once, and answer many questions from it."""
 
 from hubbub.publish import sparse, spatial
-from hubbub.publish.allocation import Least
-from hubbub.publish.consistency import reconcile
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.cube import Cube
-from hubbub.publish.cube_release import CubeRelease, run_cube
 from hubbub.publish.domain import Axis, Domain, bins
-from hubbub.publish.expected import Expected
-from hubbub.publish.flat import Flat
-from hubbub.publish.fourier import Fourier
-from hubbub.publish.hierarchy import Hierarchy
-from hubbub.publish.listed import Boxes, Explicit
-from hubbub.publish.marginal_release import Marginal, MarginalRelease, run_table
-from hubbub.publish.marginals import Marginals
-from hubbub.publish.matrix import Matrix
-from hubbub.publish.nested import Level
-from hubbub.publish.products import Product, Union, all_marginals, all_ranges, one_marginal
-from hubbub.publish.prospect import Prospect
-from hubbub.publish.published import Estimate, Published
-from hubbub.publish.records import Counted, Records
-from hubbub.publish.rounded_matrix import Rounded
+from hubbub.publish.marginals.allocation import Least
+from hubbub.publish.marginals.consistency import reconcile
+from hubbub.publish.marginals.cube import Cube
+from hubbub.publish.marginals.cube_release import CubeRelease, run_cube
+from hubbub.publish.marginals.marginal_release import Marginal, MarginalRelease, run_table
+from hubbub.publish.marginals.marginals import Marginals
+from hubbub.publish.marginals.records import Counted, Records
+from hubbub.publish.release.prospect import Prospect
+from hubbub.publish.release.published import Estimate, Published
+from hubbub.publish.release.saved import load
 from hubbub.publish.run import run
-from hubbub.publish.saved import load
-from hubbub.publish.sensing import Sensing, SensingError, sensing_errors
-from hubbub.publish.sketch import CountSketch, JohnsonLindenstrauss, distance_squared
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.fourier import Fourier
+from hubbub.publish.strategies.hierarchy import Hierarchy
+from hubbub.publish.strategies.matrix import Matrix
+from hubbub.publish.strategies.nested import Level
+from hubbub.publish.strategies.rounded_matrix import Rounded
+from hubbub.publish.strategies.sensing import Sensing, SensingError, sensing_errors
+from hubbub.publish.strategies.sketch import CountSketch, JohnsonLindenstrauss, distance_squared
+from hubbub.publish.strategies.topdown import TopDown, topdown
+from hubbub.publish.strategies.wavelet import Wavelet
 from hubbub.publish.terms import Noise, Terms
-from hubbub.publish.topdown import TopDown, topdown
-from hubbub.publish.wavelet import Wavelet
-from hubbub.publish.workload import EachCell, Prefixes, Ranges, Total, Workload
+from hubbub.publish.workload.expected_error import Expected
+from hubbub.publish.workload.listed_queries import Boxes, Explicit
+from hubbub.publish.workload.products import Product, Union, all_marginals, all_ranges, one_marginal
+from hubbub.publish.workload.workload import EachCell, Prefixes, Ranges, Total, Workload
 
 __all__ = [
     "Axis",

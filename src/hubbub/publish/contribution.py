@@ -1,4 +1,4 @@
-"""What one unit can add to a vector of cells, and how far that can move a linear map of it.
+"""Bounds on the contribution of one unit to a vector of cells, and on the change of a linear map of it.
 
 A unit adds whole, non-negative numbers: at most ``each`` to a cell, to at most ``cells`` of them, at most ``total``
 altogether.
@@ -37,7 +37,7 @@ class Contribution:
         object.__setattr__(self, "each", min(each, total))
         object.__setattr__(self, "total", min(total, self.cells * self.each))
 
-    def packed(self, holds: int) -> int:
+    def pack(self, holds: int) -> int:
         """The greatest sum of squares of a unit's totals over parts that have at most ``holds`` cells each.
 
         Squares are convex, so the worst is to fill one part after the other.

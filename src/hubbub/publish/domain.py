@@ -1,4 +1,4 @@
-"""What the cells of a published array stand for: an axis a column, a label or an interval a place."""
+"""The meaning of the cells of a published array: a column for each axis, a label or an interval for each place."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Bins(Sequence[str]):
         return (self.high - self.low) / self.steps
 
     def edge(self, place: int) -> float:
-        """Where a bin begins, or the last one ends."""
+        """Return the edge where a bin begins, or where the last one ends."""
         return float(self.low + place * self.width)
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class Bins(Sequence[str]):
         return f"[{self.edge(at):.12g}, {self.edge(at + 1):.12g})"
 
     def place_of(self, edge: object) -> int | None:
-        """Which edge a number is; None for numbers between two edges."""
+        """Return the place of the edge that a number is; None for numbers between two edges."""
         if isinstance(edge, bool) or not isinstance(edge, int | float | Fraction):
             return None
         exact = float((Fraction(edge) - self.low) / self.width) if math.isfinite(edge) else math.inf
@@ -86,7 +86,7 @@ class Axis:
             raise ParameterError(self.name, "at least one value", self.labels)
 
     def place(self, label: Any) -> int:
-        """Where a value has its cell."""
+        """Return the place of a label."""
         try:
             return self.labels.index(label)
         except ValueError:
@@ -120,7 +120,7 @@ class Axis:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> "Axis":
-        """What was written; ParameterError for anything else."""
+        """Read an axis back from JSON; ParameterError for anything else."""
         match told:
             case {"name": str(name), "range": [int(start), int(stop), int(step)]} if step:
                 return cls(name=name, labels=range(start, stop, step))
@@ -171,7 +171,7 @@ class Domain:
         return cls(axes=tuple(Axis(name=name, labels=labels) for name, labels in over.items()))
 
     @classmethod
-    def unnamed(cls, shape: Sequence[int]) -> "Domain":
+    def without_names(cls, shape: Sequence[int]) -> "Domain":
         """For a bare array."""
         return cls.of({f"axis{place}": range(length) for place, length in enumerate(shape)})
 
@@ -181,7 +181,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return math.prod(self.shape)
 
     def axis(self, name: str) -> Axis:
@@ -209,7 +209,7 @@ class Domain:
 
     @classmethod
     def from_json(cls, told: Sequence[Mapping[str, Any]]) -> "Domain":
-        """What was written."""
+        """Read a domain back from JSON."""
         return cls(axes=tuple(Axis.from_json(one) for one in told))
 
     @property

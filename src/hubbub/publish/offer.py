@@ -15,21 +15,23 @@ from hubbub.parameters import Real, whole
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
-from hubbub.publish import saved, stored, tags
+from hubbub.publish import tags
+from hubbub.publish.axes import Layout
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
-from hubbub.publish.layer import Cells
-from hubbub.publish.reading import Layout
-from hubbub.publish.strategy import Prepared, Strategy
+from hubbub.publish.release import saved
+from hubbub.publish.release import stored_numbers as stored
+from hubbub.publish.strategies.layer import CellLayer
+from hubbub.publish.strategies.strategy import Prepared, Strategy
 from hubbub.publish.terms import Noise, Terms
-from hubbub.query.bought import Wanted, informed
-from hubbub.query.looks import Look
-from hubbub.query.plan import Plan, plan
+from hubbub.query.missing.bought import WantedFact, apply_facts
+from hubbub.query.missing.looks import Look
+from hubbub.query.plan.plan import Plan, plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is to be published, as it was said."""
+    """The publication that a user asks for, as it was stated."""
 
     strategy: Strategy
     over: Mapping[str, Sequence[Any]] | Domain
@@ -57,19 +59,19 @@ class Offer:
     the other."""
     prepared: Prepared
     price: Fraction
-    known: Mapping[Wanted, Any]
+    known: Mapping[WantedFact, Any]
     unknown: Mapping[Look, Fraction]
 
 
-def offered(
-    wish: Wish, layout: Layout, policy: Policy, facts: Mapping[Wanted, Any], *, price: Fraction, rest: Fraction
+def prepare_offer(
+    wish: Wish, layout: Layout, policy: Policy, facts: Mapping[WantedFact, Any], *, price: Fraction, rest: Fraction
 ) -> Offer:
-    """The wish with facts that are known, for what is left of the price."""
-    question, bounded = informed(layout.question, policy, facts)
-    planned = plan(question, bounded, epsilon=rest, delta=wish.delta, most_cells=layout.padded)
+    """Prepare the wish with the facts that are known, for the rest of the price."""
+    question, bounded = apply_facts(layout.question, policy, facts)
+    planned = plan(question, bounded, epsilon=rest, delta=wish.delta, most_cells=layout.group_count)
     slack = planned.delta if policy.budget.delta else Fraction(0)
     terms = Terms(epsilon=planned.epsilon, delta=slack, contribution=contribution_of(planned))
-    strategy, prepared = payable(_placed(wish.strategy, layout.domain), layout.domain, terms, policy.budget.filter)
+    strategy, prepared = payable(_place_names(wish.strategy, layout.domain), layout.domain, terms, policy.budget.filter)
     return Offer(
         question=f"PUBLISH {canonical(tags.to_json(wish.strategy))} {question.identity}",
         policy=bounded,
@@ -84,15 +86,15 @@ def offered(
     )
 
 
-def _placed(strategy: Strategy, domain: Domain) -> Strategy:
+def _place_names(strategy: Strategy, domain: Domain) -> Strategy:
     """With places for the names of columns, where a strategy has any."""
-    named = getattr(strategy, "named", None)
+    named = getattr(strategy, "name_axes", None)
     placed: Strategy = strategy if named is None else named(domain)
     return placed
 
 
 def contribution_of(planned: Plan) -> Contribution:
-    """What the aggregate lets one unit add, in the words of strategies."""
+    """Return the contribution bounds of the aggregate, in the terms of strategies."""
     aggregate = planned.aggregate
     (tally,) = aggregate.tallies
     together = aggregate.together
@@ -102,7 +104,7 @@ def contribution_of(planned: Plan) -> Contribution:
         total=0 if together is None else together.total,
         neighbors=planned.policy.budget.neighbors,
     )
-    proven, used = planned.sensitivity(0), Cells(shape=(planned.cells,)).reach(one)
+    proven, used = planned.measurements[0].sensitivity, CellLayer(shape=(planned.cells,)).reach(one)
     for norm in (Norm.L1, Norm.L2):
         least, most = proven.in_norm(norm), used.in_norm(norm)
         if least is None or most is None or most < least:
@@ -118,15 +120,15 @@ def payable(strategy: Strategy, domain: Domain, terms: Terms, account: Filter) -
     if not fits and terms.delta and getattr(strategy, "noise", Noise.LAPLACE) is None:
         strategy = replace(strategy, noise=Noise.GAUSSIAN)  # type: ignore[type-var]
         prepared = strategy.prepare(domain.shape, terms)
-    return tags.pinned(strategy, prepared), prepared
+    return tags.pin(strategy, prepared), prepared
 
 
 def cost_of(prepared: Prepared, account: Filter) -> Charge:
-    """What an account is charged for all measurements."""
+    """Return the charge of all measurements to an account."""
     return price_of(account, [measurement.mechanism.event for measurement in prepared.measurements])
 
 
-def limited(policy: Policy, wish: Wish) -> Policy:
+def limit_policy(policy: Policy, wish: Wish) -> Policy:
     """The limits that the wish says itself. It may not say more than the owner did."""
     said: dict[str, int] = {}
     asked = (
@@ -158,8 +160,8 @@ def table_of(policy: Policy, name: str | None) -> str:
     return found
 
 
-def written(made: Offer, noisy: Sequence[Any]) -> str:
-    """What the ledger keeps."""
+def write_answer(made: Offer, noisy: Sequence[Any]) -> str:
+    """Return the text that the ledger keeps."""
     terms = made.prepared.terms
     return json.dumps(
         {
@@ -174,7 +176,7 @@ def written(made: Offer, noisy: Sequence[Any]) -> str:
 
 
 def read(answer: str, made: Offer) -> tuple[Strategy, Prepared, tuple[Any, ...]]:
-    """What is stored: at this price, or at a higher one, whose errors are its own."""
+    """Read a stored answer: one of this price, or of a higher one, whose errors are its own."""
     try:
         told = json.loads(answer)
         if told["publish"] != stored.VERSION:

@@ -1,4 +1,4 @@
-"""A recipe: what is published, of which data, at which price, and where it goes; read from TOML.
+"""Recipes: the data, the publication, its price and its outputs; read from TOML.
 
 Every mistake is an error with the file, the line and the remedy, and every number is exact.
 """
@@ -15,19 +15,19 @@ from typing import Any
 
 from hubbub.errors import HubbubError, ParameterError, RecipeError
 from hubbub.parameters import positive, rational, whole
-from hubbub.policy.decimals import exact
 from hubbub.policy.declared import suggestion
-from hubbub.policy.lines import Lines
-from hubbub.policy.toml_text import header
+from hubbub.policy.files.decimals import exact
+from hubbub.policy.files.lines import Lines
+from hubbub.policy.files.toml_text import header
 from hubbub.publish import tags
-from hubbub.publish.cube_release import CubeRelease
 from hubbub.publish.domain import Axis, Domain, bins
-from hubbub.publish.flat import Flat
-from hubbub.publish.marginal_release import MarginalRelease
-from hubbub.publish.marginals import Marginals
-from hubbub.publish.published import Published
-from hubbub.publish.strategy import Strategy
-from hubbub.publish.tables import Tables, by_marginals
+from hubbub.publish.marginals.cube_release import CubeRelease
+from hubbub.publish.marginals.marginal_release import MarginalRelease
+from hubbub.publish.marginals.marginals import Marginals
+from hubbub.publish.marginals.table_strategy import Tables, by_marginals
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.flat import Flat
+from hubbub.publish.strategies.strategy import Strategy
 
 TOP = (
     *("policy", "data", "table", "where", "epsilon", "delta", "cells", "each", "rows", "key"),
@@ -67,7 +67,7 @@ class Recipe:
 
     @property
     def wish(self) -> dict[str, Any]:
-        """What ``Database.publish`` and ``explain_publish`` take, the strategy left out."""
+        """The arguments of ``Database.publish`` and ``explain_publish``, the strategy left out."""
         names = ("epsilon", "delta", "table", "where", "cells", "each")
         more = {} if self.rows is None else {"rows": self.rows}
         return {"over": self.domain} | {name: getattr(self, name) for name in names} | more
@@ -108,10 +108,10 @@ def parse_recipe(text: str, *, file: str | os.PathLike[str]) -> Recipe:
         number = int(place[1]) if place and place[1] else text.count("\n") + 1
         sentence = _AT_LINE.sub("", said).rstrip(".")
         raise RecipeError(f"{Path(file)}, line {number}: not TOML: {sentence}.", file=str(file), line=number) from None
-    return _Reader(Path(file), Lines(text)).recipe(content)
+    return _RecipeReader(Path(file), Lines(text)).recipe(content)
 
 
-class _Reader:
+class _RecipeReader:
     """Reads one parsed file, and knows where in it everything stands."""
 
     def __init__(self, file: Path, lines: Lines) -> None:
@@ -146,7 +146,7 @@ class _Reader:
             delta=delta,
             policy=None if "policy" not in content else self._path(self._of(content, "policy", str)),
             data=self._data(content),
-            compare=self._compared(content) or (() if by_marginals(strategy) else (Flat(),)),
+            compare=self._read_compared(content) or (() if by_marginals(strategy) else (Flat(),)),
             nonnegative=bool(self._of(after, "nonnegative", bool, "after")),
             total=total,
             whole=bool(self._of(after, "whole", bool, "after")),
@@ -193,7 +193,7 @@ class _Reader:
             told = {tags.TAG: said["name"]} | {name: value for name, value in said.items() if name != "name"}
             return tags.from_json(told)
 
-    def _compared(self, content: Mapping[str, Any]) -> tuple[Strategy, ...]:
+    def _read_compared(self, content: Mapping[str, Any]) -> tuple[Strategy, ...]:
         said = content.get("compare", [])
         with self._at("compare"):
             if not isinstance(said, list):
@@ -201,7 +201,7 @@ class _Reader:
         return tuple(self._strategy(one, "compare") for one in said)
 
     def _of_marginals(self, strategy: Strategy, content: Mapping[str, Any]) -> None:
-        """What is for cells, and not for marginals of them, is refused before anything is paid."""
+        """Refuse settings that apply to cells and not to marginals of them, before anything is paid."""
         steps = ("whole",) if isinstance(strategy, Marginals) else AFTER
         for section, names in (("after", steps), ("output", ("parquet",))):
             said = self._section(content, section)

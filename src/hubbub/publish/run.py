@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.meter import Meter
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed
 from hubbub.parameters import Real
 from hubbub.privacy.budget import Budget
 from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
-from hubbub.publish.published import Published
-from hubbub.publish.strategy import Prepared, Strategy
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.strategy import Prepared, Strategy
 from hubbub.publish.terms import Terms
 
 ACCOUNT = "published"
@@ -34,13 +35,13 @@ def run(
     if counts.dtype.kind not in "iu" or counts.ndim == 0 or counts.size == 0:
         raise ParameterError("cells", "an array of whole numbers", str(counts.dtype))
     terms = Terms.at(epsilon, delta, contribution=contribution)
-    places = domain or Domain.unnamed(counts.shape)
-    strategy = placed(strategy, places)
+    places = domain or Domain.without_names(counts.shape)
+    strategy = place_names(strategy, places)
     prepared = strategy.prepare(counts.shape, terms)
     gate = meter or own_gate(terms, account)
     # Layers do not write to their cells, so that no copy is needed; unsigned ones could wrap where neighbours do not.
     whole = counts.astype(object if counts.dtype == np.uint64 else np.int64, copy=False)
-    noisy, entry = measured(prepared, whole, meter=gate, account=account)
+    noisy, entry = measure_layers(prepared, Sealed(whole), meter=gate, account=account)
     return Published(
         strategy=strategy,
         prepared=prepared,
@@ -51,9 +52,9 @@ def run(
     )
 
 
-def placed(strategy: Strategy, domain: Domain) -> Strategy:
-    """With places for the names of columns, where a strategy takes names (``named``)."""
-    named: Strategy = strategy.named(domain) if hasattr(strategy, "named") else strategy
+def place_names(strategy: Strategy, domain: Domain) -> Strategy:
+    """With places for the names of columns, where a strategy takes names (``name_axes``)."""
+    named: Strategy = strategy.name_axes(domain) if hasattr(strategy, "name_axes") else strategy
     return named
 
 
@@ -64,12 +65,14 @@ def own_gate(terms: Terms, account: str) -> Meter:
     return Meter({account: ample})
 
 
-def measured(prepared: Prepared, cells: Any, *, meter: Meter, account: str) -> tuple[list[Any], int]:
+def measure_layers(prepared: Prepared, cells: Sealed[Any], *, meter: Meter, account: str) -> tuple[list[Any], int]:
     """Every measurement through the gate."""
     noisy, entry = [], 0
-    kept = getattr(prepared, "kept", None)  # where an answer is not an array
-    for one in prepared.measurements:
-        release = meter.measure(one.mechanism, one.secret(cells, account=account, terms=prepared.terms))
+    kept = getattr(prepared, "keep", None)  # where an answer is not an array
+    contribution = prepared.terms.contribution
+    for layer in prepared.measurements:
+        measurement = layer.measurement(contribution)
+        release = measurement.measure(cells, meter, account=account, neighbors=contribution.neighbors)
         noisy.append(release.value if kept is None else kept(release.value))
         entry = release.entry
     return noisy, entry

@@ -18,8 +18,8 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.ledger.entry import canonical, digest_of, ratio
 from hubbub.parameters import rational
-from hubbub.publish.stored import packed, unpacked
-from hubbub.publish.strategy import Prepared, Strategy
+from hubbub.publish.release.stored_numbers import pack, unpack
+from hubbub.publish.strategies.strategy import Prepared, Strategy
 
 TAG = "is"
 _MOST_TOLD = 10_000
@@ -27,7 +27,7 @@ _MOST_TOLD = 10_000
 
 
 @cache
-def named() -> dict[str, type]:
+def classes_by_name() -> dict[str, type]:
     """Every public dataclass of ``hubbub.publish``, its maps and its sparse domains, by its name in lower case."""
     homes = [importlib.import_module(f"hubbub.publish{part}") for part in ("", ".spatial", ".sparse")]
     found = [getattr(home, name) for home in homes for name in home.__all__]
@@ -36,13 +36,13 @@ def named() -> dict[str, type]:
 
 def strategies() -> dict[str, type]:
     """Those of them that can be published with."""
-    return {name: one for name, one in named().items() if hasattr(one, "prepare")}
+    return {name: one for name, one in classes_by_name().items() if hasattr(one, "prepare")}
 
 
 def to_json(value: Any) -> Any:
     """A strategy, or any part of one."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if named().get(type(value).__name__.lower()) is not type(value):
+        if classes_by_name().get(type(value).__name__.lower()) is not type(value):
             raise ParameterError("strategy", "made of what hubbub.publish shows", type(value).__name__)
         told = {
             field.name: to_json(getattr(value, field.name))
@@ -55,7 +55,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Fraction):
         return {"ratio": ratio(value)}
     if isinstance(value, np.ndarray):
-        return {"array": packed(value)}
+        return {"array": pack(value)}
     if isinstance(value, range):
         return [value.start, value.stop, value.step]
     if isinstance(value, tuple | list):
@@ -67,23 +67,23 @@ def to_json(value: Any) -> Any:
     raise ParameterError("strategy", "made of numbers, texts, lists and other strategies", value)
 
 
-def pinned(strategy: Strategy, prepared: Prepared) -> Strategy:
+def pin(strategy: Strategy, prepared: Prepared) -> Strategy:
     """With what was drawn or searched for when it was prepared, so that it can be prepared once more."""
-    pin = getattr(strategy, "pinned", None)
+    pin = getattr(strategy, "pin", None)
     found: Strategy = strategy if pin is None else pin(prepared)
     return found
 
 
-def told(strategy: Strategy, prepared: Prepared) -> Any:
+def describe(strategy: Strategy, prepared: Prepared) -> Any:
     """All of a pinned strategy for a certificate, or a name for it where it is long."""
-    whole = to_json(pinned(strategy, prepared))
+    whole = to_json(pin(strategy, prepared))
     if len(canonical(whole)) <= _MOST_TOLD:
         return whole
     return {TAG: whole[TAG], "sha256": digest_of(whole)}
 
 
 def _said(value: Any, field: "dataclasses.Field[Any]") -> bool:
-    """Whether a field is a parameter, and not the one that it has anyway."""
+    """Return True if a field is a parameter, and differs from its default."""
     if not field.init:
         return False
     if field.default is not dataclasses.MISSING:
@@ -100,16 +100,16 @@ def _said(value: Any, field: "dataclasses.Field[Any]") -> bool:
 
 def from_json(told: Any, *, what: str = "strategy") -> Strategy:
     """The strategy that was written."""
-    made = _made(told, what)
+    made = _make(told, what)
     if type(made) not in strategies().values():
         raise ParameterError(what, f"one of {', '.join(sorted(strategies()))}", told)
     return made  # type: ignore[no-any-return]
 
 
-def _made(told: Any, what: str) -> Any:
+def _make(told: Any, what: str) -> Any:
     if not isinstance(told, Mapping) or not isinstance(told.get(TAG), str):
         raise ParameterError(what, "the name of a strategy with its parameters", told)
-    kind = named().get(told[TAG].lower().replace("-", "").replace("_", ""))
+    kind = classes_by_name().get(told[TAG].lower().replace("-", "").replace("_", ""))
     if kind is None:
         raise ParameterError(what, f"one of {', '.join(sorted(strategies()))}", told[TAG])
     hints, known = get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind) if field.init}
@@ -143,13 +143,13 @@ def _read(told: Any, hint: Any, what: str) -> Any:
             return None
         raise ParameterError(what, "left out", told)
     if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        return _listed(told, origin, parts, what)
+        return _make_list(told, origin, parts, what)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(told, Mapping):
             raise ParameterError(what, "a table", told)
         return {str(name): _read(one, parts[1], what) for name, one in told.items()}
     if isinstance(told, Mapping):
-        return _tagged(told, what)
+        return _make_tagged(told, what)
     return _plain(told, hint, what)
 
 
@@ -164,7 +164,7 @@ def _first(told: Any, hints: Sequence[Any], what: str) -> Any:
     raise problem
 
 
-def _listed(told: Any, origin: Any, parts: Sequence[Any], what: str) -> Any:
+def _make_list(told: Any, origin: Any, parts: Sequence[Any], what: str) -> Any:
     if not isinstance(told, list | tuple):
         raise ParameterError(what, "a list", told)
     if origin is tuple and parts and Ellipsis not in parts:
@@ -175,7 +175,7 @@ def _listed(told: Any, origin: Any, parts: Sequence[Any], what: str) -> Any:
     return made if origin is list else tuple(made)
 
 
-def _tagged(told: Mapping[str, Any], what: str) -> Any:
+def _make_tagged(told: Mapping[str, Any], what: str) -> Any:
     match told:
         case {"ratio": str(text)}:
             try:
@@ -183,8 +183,8 @@ def _tagged(told: Mapping[str, Any], what: str) -> Any:
             except (ValueError, ZeroDivisionError):
                 raise ParameterError(what, "a ratio such as 1/3", text) from None
         case {"array": numbers}:
-            return unpacked(numbers)
-    return _made(told, what)
+            return unpack(numbers)
+    return _make(told, what)
 
 
 def _plain(told: Any, hint: Any, what: str) -> Any:

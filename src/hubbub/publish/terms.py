@@ -1,4 +1,4 @@
-"""What is paid, and the noise that it buys for each layer.
+"""The price, and the noise that it buys for each layer.
 
 Privacy:
     Claim: the mechanisms of ``laplace`` together cost at most ε; those of ``gaussian`` at most a ρ that gives (ε, δ).
@@ -8,7 +8,6 @@ Privacy:
     Ref: Dwork et al. 2006; Bun, Steinke 2016.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,15 +15,16 @@ from fractions import Fraction
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Gaussian, Geometric
+from hubbub.mechanisms.additive.added import AddedNoise, in_steps
 from hubbub.parameters import Real, positive, probability
-from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.shares import calibrate_pure, calibrate_zcdp
 from hubbub.publish.contribution import Contribution
 
 
 class Noise(StrEnum):
-    """Which law the noise follows: Laplace answers for the L1 norm, Gaussian for L2 (and needs a δ)."""
+    """The law of the noise: Laplace is calibrated for the L1 norm, Gaussian for L2 (and needs a δ)."""
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
@@ -62,39 +62,17 @@ def mechanisms(
     if len(reaches) != len(shares) or not shares or min(shares) <= 0 or sum(shares) > 1:
         raise ParameterError("shares", "one for each layer, positive, of at most 1 together", tuple(shares))
     neighbors = terms.contribution.neighbors
+    layers = [AddedNoise(sensitivity=reach, neighbors=neighbors) for reach in reaches]
     if noise is Noise.LAPLACE:
-        return tuple(
-            Geometric(
-                epsilon=whole_units_rounded_down(terms.epsilon * share),
-                sensitivity=_whole(reach, Norm.L1),
-                neighbors=neighbors,
-            )
-            for reach, share in zip(reaches, shares, strict=True)
-        )
+        return calibrate_pure(layers, shares, epsilon=terms.epsilon)
     if not terms.delta:
         raise ParameterError("delta", "above 0 for Gaussian noise", terms.delta)
-    if len(reaches) == 1:
-        return (
-            Gaussian.at(
-                epsilon=terms.epsilon,
-                delta=terms.delta,
-                coordinates=_whole(reaches[0], Norm.L2),
-                neighbors=neighbors,
-            ),
-        )
-    rho = rho_rounded_down(terms.epsilon, terms.delta)
-    return tuple(
-        Gaussian.at_rho(rho=rho * share, sensitivity_squared=_whole(reach, Norm.L2), neighbors=neighbors)
-        for reach, share in zip(reaches, shares, strict=True)
-    )
+    if len(layers) == 1:
+        squared = in_steps(reaches[0], Norm.L2)
+        return (Gaussian.at(epsilon=terms.epsilon, delta=terms.delta, coordinates=squared, neighbors=neighbors),)
+    return calibrate_zcdp(layers, shares, epsilon=terms.epsilon, delta=terms.delta)
 
 
 def variance(mechanism: Geometric | Gaussian) -> float:
     """Of one number's noise."""
     return mechanism.standard_deviation**2
-
-
-def _whole(reach: Sensitivity, norm: Norm) -> int:
-    found = reach.in_norm(norm)
-    assert found is not None
-    return math.ceil(found)

@@ -9,12 +9,12 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.noise.scattered import MOST_SIZE
 from hubbub.parameters import whole
-from hubbub.publish.layer import Array
+from hubbub.publish.strategies.layer import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words(Sequence[str]):
-    """All texts over an alphabet that have at most ``length`` letters, or exactly so many.
+    """All texts over an alphabet that have at most ``length`` letters, or exactly that many.
 
     Shorter ones come first; those of the same length are in the order of the alphabet.
     """
@@ -54,7 +54,7 @@ class Words(Sequence[str]):
         return isinstance(text, str) and len(text) in self.lengths and set(text) <= set(self.alphabet)
 
     def index(self, value: str, start: int = 0, stop: int | None = None) -> int:
-        """Where a text has its place."""
+        """Return the place of a text."""
         if value not in self:
             raise ValueError(value)
         return int(self.encode([value])[0])

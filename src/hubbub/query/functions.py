@@ -1,8 +1,8 @@
 """The closed set of scalar functions, and the kind of what each returns.
 
 A function gets here only if it is total (no value of its arguments' kinds makes it fail), looks at one row alone, and
-takes a time that the question bounds. How an engine says it is in ``engines.lower``; what it means is in the reference
-interpreter of the tests; both are tables over these names, and a test compares the three.
+takes a time that the question bounds. How an engine says it is in ``engines.lower.scalars``; what it means is in the
+reference interpreter of the tests; both are tables over these names, and a test compares the three.
 
 Missing arguments make a missing result, except where it says otherwise.
 """
@@ -189,7 +189,7 @@ def _real_function(name: str) -> Rule:
     return rule
 
 
-def united(function: str, values: Sequence[Expression], *, nullable: bool) -> Kind:
+def unite_kinds(function: str, values: Sequence[Expression], *, nullable: bool) -> Kind:
     """The kind of a value that is one of several."""
     if len({value.kind.type for value in values}) != 1:
         raise _misfit(function, "values of one type", values)
@@ -204,14 +204,14 @@ def _case(arguments: Sequence[Expression]) -> Kind:
     conditions, values = arguments[:-1:2], [*arguments[1::2], *arguments[-1:]]
     if len(arguments) < 3 or len(arguments) % 2 == 0 or not _all(conditions, Type.BOOLEAN):
         raise _misfit("case", "conditions with their values, and a value otherwise", arguments)
-    return united("case", values, nullable=_nullable(values))
+    return unite_kinds("case", values, nullable=_nullable(values))
 
 
 def _coalesce(arguments: Sequence[Expression]) -> Kind:
     """The first that is not missing."""
     if len(arguments) < 2:
         raise _misfit("coalesce", "two or more values of one type", arguments)
-    return united("coalesce", arguments, nullable=all(argument.kind.nullable for argument in arguments))
+    return unite_kinds("coalesce", arguments, nullable=all(argument.kind.nullable for argument in arguments))
 
 
 def _nullif(arguments: Sequence[Expression]) -> Kind:

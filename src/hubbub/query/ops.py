@@ -1,4 +1,4 @@
-"""What can be done with rows before they are counted, and what can be counted: a closed set of frozen operations.
+"""Operations on rows before they are counted, and what can be counted: a closed set of frozen operations.
 
 Every row of a private relation belongs to exactly one unit. The unit is not among the columns: it is carried beside
 them, by every operation, and cannot be dropped, changed or shown. That is what makes the bounds below true of people.
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from hubbub.mechanisms.bins import Bins
+from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.policy.kinds import Kind, Type
-from hubbub.policy.paths import Step
+from hubbub.policy.paths import PathStep
 from hubbub.policy.stamps import NO_FILES, Stamp
 from hubbub.query.expression import Expression, Value
 
@@ -52,7 +52,7 @@ class Scan:
     columns: tuple[ScanColumn, ...]
     unit: str | None
     """The column that names the unit; None for a public table."""
-    path: tuple[Step, ...] = ()
+    path: tuple[PathStep, ...] = ()
     """The steps to the table that has this column, if it is another one; rows that find no unit are dropped too."""
     held: Stamp = field(default=NO_FILES, repr=False, compare=False)
     """The files for which the owner's check has seen what is declared unique here, and of the tables on the path. Not
@@ -76,7 +76,7 @@ class Project:
 
 
 class JoinKind(StrEnum):
-    """Which rows are kept where the other side has no match."""
+    """The kinds of joins, by which rows are kept where the other side has no match."""
 
     INNER = "inner"
     LEFT = "left"
@@ -147,7 +147,7 @@ class Match:
 
 
 class Reduction(StrEnum):
-    """What can be made of a unit's rows that share their keys. Missing values are left out; of none, all but counts are
+    """The ways to reduce a unit's rows that share their keys. Missing values are left out; of none, all but counts are
     missing."""
 
     ROWS = "rows"
@@ -187,7 +187,7 @@ class Reduce:
 
 
 class Ranking(StrEnum):
-    """What a window can add to a row."""
+    """The values that a window can add to a row."""
 
     ROW_NUMBER = "row_number"
     RANK = "rank"
@@ -217,13 +217,17 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Union:
+class RelationUnion:
     """All rows of several private relations of the same units, with the same columns (UNION ALL)."""
 
     inputs: tuple["Relation", ...]
 
+    def __repr__(self) -> str:
+        """Write the name that ledgers know: they keep bought facts under names that are made of this."""
+        return f"Union(inputs={self.inputs!r})"
 
-Relation = Scan | Filter | Project | JoinPublic | Cap | JoinOwn | Match | Reduce | Window | Union
+
+Relation = Scan | Filter | Project | JoinPublic | Cap | JoinOwn | Match | Reduce | Window | RelationUnion
 
 
 def below(op: Relation) -> tuple[Relation, ...]:
@@ -233,14 +237,14 @@ def below(op: Relation) -> tuple[Relation, ...]:
             return ()
         case JoinPublic(input=rows, public=other) | JoinOwn(input=rows, other=other) | Match(input=rows, other=other):
             return rows, other
-        case Union(inputs=inputs):
+        case RelationUnion(inputs=inputs):
             return inputs
         case Filter() | Project() | Cap() | Reduce() | Window():
             return (op.input,)
 
 
 class Measure(StrEnum):
-    """What is added up for each unit in each group."""
+    """The quantity that is added up for each unit in each group."""
 
     ROWS = "rows"
     """Its rows (where the argument, if any, is not missing)."""
@@ -377,15 +381,15 @@ Cell = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """What an engine gives back: exact numbers, which belong into Secrets at once."""
+class ExactCounts:
+    """The result of an engine: exact numbers, which belong into Secrets at once."""
 
     cells: tuple[Cell, ...]
     """The combinations that the numbers are about: all public ones, the last group's values changing fastest; with a
     private group among them, those that some unit has, in an order that depends on the keys alone."""
     tallies: list[tuple[int, ...]]
     """For each cell, one number a tally."""
-    histograms: tuple[tuple[Bins, ...], ...] = ()
+    histograms: tuple[tuple[StepCounts, ...], ...] = ()
     """For each histogram and cell, the steps that have rows, each with its number of rows."""
     units: tuple[tuple[Cell, int], ...] = ()
     """With private groups: each combination of them that some unit has, and how many units have it, or their weights

@@ -2,76 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from hubbub.query.bounds import Interval
+from hubbub.query.check.bounds import Interval
+from hubbub.query.check.column_facts import ColumnFacts
 from hubbub.query.expression import Expression, Value
-from hubbub.query.facts import ColumnFacts
 from hubbub.query.ops import Group, Relation
 
-
-class Aggregation(StrEnum):
-    """What can be asked of a group."""
-
-    ROWS = "count(*)"
-    VALUES = "count"
-    UNITS = "count distinct units"
-    DISTINCT = "count(DISTINCT x)"
-    SUM = "sum"
-    AVG = "avg"
-    VAR_POP = "var_pop"
-    VAR_SAMP = "var_samp"
-    STDDEV_POP = "stddev_pop"
-    STDDEV_SAMP = "stddev_samp"
-    COVAR_POP = "covar_pop"
-    COVAR_SAMP = "covar_samp"
-    CORR = "corr"
-    REGR_SLOPE = "regr_slope"
-    REGR_INTERCEPT = "regr_intercept"
-    MIN = "min"
-    MAX = "max"
-    QUANTILE_CONT = "quantile_cont"
-    QUANTILE_DISC = "quantile_disc"
-    MODE = "mode"
-    TOP = "approx_top_k"
-    HISTOGRAM = "histogram"
-
-
-COUNTS = frozenset({Aggregation.ROWS, Aggregation.VALUES, Aggregation.UNITS, Aggregation.DISTINCT})
-"""The aggregations that need no values."""
-PAIRED = frozenset(
-    {
-        Aggregation.COVAR_POP,
-        Aggregation.COVAR_SAMP,
-        Aggregation.CORR,
-        Aggregation.REGR_SLOPE,
-        Aggregation.REGR_INTERCEPT,
-    }
-)
-"""Those of two values, over rows that have both."""
-CHOSEN = frozenset(
-    {
-        Aggregation.MIN,
-        Aggregation.MAX,
-        Aggregation.QUANTILE_CONT,
-        Aggregation.QUANTILE_DISC,
-        Aggregation.MODE,
-        Aggregation.TOP,
-    }
-)
-"""Those that choose a value: their error is one of ranks, so they have no interval of values."""
-LISTED = frozenset({Aggregation.MODE, Aggregation.TOP, Aggregation.HISTOGRAM})
-"""Those that count how often public values, or bins of values, are there: they need no bounds."""
-NESTED = frozenset({Aggregation.TOP, Aggregation.HISTOGRAM})
-"""Those that put a list or a mapping into a cell."""
+if TYPE_CHECKING:
+    from hubbub.query.aggregates.function import AggregateFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One aggregate of the question."""
 
-    function: Aggregation
+    function: "AggregateFunction"
     argument: Expression | None
     """What is counted or added up; None for rows and units."""
     text: str
@@ -107,7 +54,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How the answer is sorted; ties stay in the order of the public keys."""
+    """The order of the answer's rows; ties stay in the order of the public keys."""
 
     expression: Expression
     descending: bool
@@ -144,15 +91,15 @@ class Question:
 
 
 def key_name(place: int) -> str:
-    """How an output names a key of the grouping."""
+    """Return the name by which an output refers to a key of the grouping."""
     return f"key {place}"
 
 
 def absent_name(place: int) -> str:
-    """How an output names whether a key is left out of the row's grouping set: 1, or 0 where it is grouped by."""
+    """Return the name for whether a key is left out of the row's grouping set: 1, or 0 where it is grouped by."""
     return f"absent {place}"
 
 
 def noisy_name(place: int) -> str:
-    """How an output names a noisy aggregate."""
+    """Return the name by which an output refers to a noisy aggregate."""
     return f"noisy {place}"

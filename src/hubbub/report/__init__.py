@@ -1,9 +1,9 @@
 """Pictures of what was released. Importing this gives ``Release.plot``, ``Answer.plot``, ``Published.plot`` and maps;
 matplotlib comes later."""
 
-from hubbub.publish.published import Published
-from hubbub.query.answer import Answer
-from hubbub.release import Release
+from hubbub.gate.release import Release
+from hubbub.publish.release.published import Published
+from hubbub.query.answer.answer import Answer
 from hubbub.report.answers import plot_answer
 from hubbub.report.clusters import plot_clusters
 from hubbub.report.histograms import plot_published

@@ -6,11 +6,11 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Type
-from hubbub.query.answer import Answer
-from hubbub.query.columns import PLAIN
+from hubbub.query.answer.answer import Answer
+from hubbub.query.answer.columns import PLAIN
+from hubbub.query.answer.render import clean
 from hubbub.query.expression import columns_of
 from hubbub.query.question import noisy_name
-from hubbub.query.shown import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
 
 

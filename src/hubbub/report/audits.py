@@ -1,4 +1,4 @@
-"""Audits as one page that a reviewer can keep: what was claimed, what was tried, what was found, and what that means.
+"""Audits as one page that a reviewer can keep: the claim, the trials, the findings, and their meaning.
 
 It is handed the plain form of reports, the same that is written as JSON. Every text in it is escaped: names of columns
 and values of made-up tables may be anything.

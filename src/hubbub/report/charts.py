@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from hubbub.publish.layer import Array
+from hubbub.publish.strategies.layer import Array
 
 WIDTH, HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 12, 46

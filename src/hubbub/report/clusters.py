@@ -66,7 +66,7 @@ def _ends(model: Any, flat: Array, rows: Array | None, columns: tuple[int, int])
 
 
 def _regions(axes: Any, flat: Array, low: Array, high: Array) -> None:
-    """Which points of the plane are nearest to which centre, faintly."""
+    """Shade the points of the plane by their nearest centre, faintly."""
     across, up = (np.linspace(low[place], high[place], _FINE) for place in (0, 1))
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
     shade = [

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.publish.published import Published
-from hubbub.query.shown import clean
+from hubbub.publish.release.published import Published
+from hubbub.query.answer.render import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
 
 _SHADES = "Blues"
@@ -36,7 +36,7 @@ def _bars(published: Published, axes: Any) -> str:
     if deviations is not None:
         small = 3 if len(values) <= MOST_NAMES else 0
         axes.errorbar(places, values, yerr=deviations, fmt="none", ecolor=EDGE, elinewidth=1.0, capsize=small)
-    _named(axes.set_xticks, axis.labels)
+    _name_ticks(axes.set_xticks, axis.labels)
     axes.axhline(0, color=EDGE, linewidth=0.8)
     axes.set_xlabel(_literally(axis.name))
     axes.set_ylabel("rows")
@@ -49,8 +49,8 @@ def _map(published: Published, axes: Any) -> str:
     rows, columns = published.domain.axes
     drawn = axes.imshow(published.cells, aspect="auto", cmap=_SHADES, interpolation="nearest")
     axes.figure.colorbar(drawn, ax=axes, label="rows")
-    _named(axes.set_yticks, rows.labels, most=MOST_NAMES // 2)
-    _named(axes.set_xticks, columns.labels, most=MOST_NAMES // 2)
+    _name_ticks(axes.set_yticks, rows.labels, most=MOST_NAMES // 2)
+    _name_ticks(axes.set_xticks, columns.labels, most=MOST_NAMES // 2)
     axes.set_ylabel(_literally(rows.name))
     axes.set_xlabel(_literally(columns.name))
     deviations = published.deviations
@@ -59,7 +59,7 @@ def _map(published: Published, axes: Any) -> str:
     return f"standard deviation of a cell: {float(deviations.min()):.4g} to {float(deviations.max()):.4g}"
 
 
-def _named(ticks: Any, labels: Any, *, most: int = MOST_NAMES) -> None:
+def _name_ticks(ticks: Any, labels: Any, *, most: int = MOST_NAMES) -> None:
     """All labels where they are few, else some of them."""
     every = -(-2 * len(labels) // most) if len(labels) > most else 1
     places = list(range(0, len(labels), every))

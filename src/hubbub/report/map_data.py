@@ -1,4 +1,4 @@
-"""What a map shows, read off a release: cells or leaves over moments, or flows between zones. All of it is public."""
+"""The contents of a map, read off a release: cells or leaves over moments, or flows between zones. All are public."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.errors import ParameterError
+from hubbub.gate.release import CONFIDENCE
 from hubbub.publish.domain import Axis, Bins
-from hubbub.publish.each_margin import margins
-from hubbub.publish.layer import Array
-from hubbub.publish.leaves import leaves
-from hubbub.publish.mapped import Places
-from hubbub.publish.published import Published
-from hubbub.query.shown import clean
-from hubbub.release import CONFIDENCE
+from hubbub.publish.release.leaves import leaves
+from hubbub.publish.release.map_files import Places
+from hubbub.publish.release.map_margins import margins
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.layer import Array
+from hubbub.query.answer.render import clean
 
 _NORTHWARD = re.compile(r"(^|[_\W\d])(lat|latitude|y|north|northing)($|[_\W\d])", re.IGNORECASE)
 _EASTWARD = re.compile(r"(^|[_\W\d])(lon|long|lng|longitude)($|[_\W\d])", re.IGNORECASE)
@@ -36,13 +36,13 @@ class Plane:
 
     @property
     def degrees(self) -> bool:
-        """Whether the names say longitude and latitude."""
+        """True if the names are those of longitude and latitude."""
         return bool(_EASTWARD.search(self.x) and _NORTHWARD.search(self.y))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Zones:
-    """Where counts belong: rectangles (west, south, east, north) or points (x, y), with names where they have them."""
+    """The places of counts: rectangles (west, south, east, north) or points (x, y), with names where they have them."""
 
     name: str
     shapes: Array
@@ -100,7 +100,7 @@ class FlowMap:
     """A destination."""
 
 
-def drawn_axes(published: Published, places: Places | None) -> list[Axis]:
+def axes_to_draw(published: Published, places: Places | None) -> list[Axis]:
     """The axes that are drawn, x before y, from first to last; what is left moves."""
     axes = list(published.domain.axes)
     if places is not None:
@@ -135,7 +135,7 @@ def moving_cells(published: Published, drawn: list[Axis]) -> CellMap:
         zones=Zones(name="", shapes=shapes_of(boxes, *drawn), grid=None if found is not None else grid_of(drawn)),
         boxes=boxes,
         partition=found is not None,
-        moments=tuple(_told(moving, place) for place in range(len(moving.labels))) if moving else ("",),
+        moments=tuple(_label_of(moving, place) for place in range(len(moving.labels))) if moving else ("",),
         moved_by=clean(moving.name) if moving else None,
         counts=_sums(cells, boxes),
         margins=None if around is None else around.reshape(len(moments), len(boxes)),
@@ -173,12 +173,12 @@ def shapes_of(boxes: Array, x: Axis, y: Axis) -> Array:
 
 
 def grid_of(drawn: Sequence[Axis]) -> tuple[int, int]:
-    """How many cells there are along x and y."""
+    """Return the number of cells along x and y."""
     return len(drawn[0].labels), len(drawn[1].labels)
 
 
 def plane_of(x: Axis, y: Axis, *more: Axis) -> Plane:
-    """Where all of it is drawn, with room for the ends of every axis."""
+    """Return the plane on which everything is drawn, with room for the ends of every axis."""
     ends = [(float(one.labels.low), float(one.labels.high)) for one in (x, y, *more)]  # type: ignore[attr-defined]
     wide, high = ends[::2], ends[1::2]
     bounds = (min(one[0] for one in wide), min(one[0] for one in high))
@@ -187,7 +187,7 @@ def plane_of(x: Axis, y: Axis, *more: Axis) -> Plane:
     )
 
 
-def _told(axis: Axis, place: int) -> str:
+def _label_of(axis: Axis, place: int) -> str:
     labels = axis.labels
     if isinstance(labels, Bins):
         return f"{labels.edge(place):.6g} to {labels.edge(place + 1):.6g}"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
+from hubbub.gate.release import CONFIDENCE
 from hubbub.publish.domain import Axis
-from hubbub.publish.each_margin import margins
-from hubbub.publish.layer import Array
-from hubbub.publish.mapped import Places
-from hubbub.publish.published import Published
-from hubbub.query.shown import clean
-from hubbub.release import CONFIDENCE
+from hubbub.publish.release.map_files import Places
+from hubbub.publish.release.map_margins import margins
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.layer import Array
+from hubbub.query.answer.render import clean
 from hubbub.report.map_data import FlowMap, Plane, Zones, grid_of, in_domain, plane_of, shapes_of, singles
 
 _ROOM = 0.08
@@ -100,7 +100,7 @@ def _flows(
         leaving=around(boxes[0], whole[1])[0],
         arriving=around(whole[0], boxes[1])[0],
         why_no_interval=why,
-        chosen=_chosen(ends[1], of),
+        chosen=_choose(ends[1], of),
     )
 
 
@@ -112,14 +112,14 @@ def _plane(drawn: Sequence[Axis], begin: str) -> Plane:
 
 
 def _common(pair: Sequence[Axis], fallback: str) -> str:
-    """What two names begin with: home_lon and home_lat are home."""
+    """Return the common beginning of two names: home_lon and home_lat are home."""
     one, two = (clean(axis.name) for axis in pair)
     same = next((place for place, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), 0)
     begin = re.sub(r"(_?l|[_\W]+)$", "", one[:same])
     return begin or fallback
 
 
-def _chosen(zones: Zones, of: Any) -> int | None:
+def _choose(zones: Zones, of: Any) -> int | None:
     if of is None:
         return None
     if zones.names is not None:

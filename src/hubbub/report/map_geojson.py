@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path as File
 from typing import Any
 
+from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import ratio
-from hubbub.publish.mapped import Path
-from hubbub.publish.published import Published
-from hubbub.query.shown import clean
-from hubbub.release import CONFIDENCE
+from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.published import Published
+from hubbub.query.answer.render import clean
 from hubbub.report.map_data import CellMap, FlowMap
 
 
@@ -38,7 +38,7 @@ def write(published: Published, shown: CellMap | FlowMap, path: Path) -> None:
 
 
 def claim(published: Published) -> str:
-    """What is protected, in a sentence."""
+    """State the privacy guarantee in a sentence."""
     one = published.prepared.terms.contribution
     return (
         f"{published.price}, for everything that one unit adds: in at most {_many(one.cells, 'cell')}, "
@@ -57,7 +57,7 @@ def _cells(shown: CellMap) -> Iterator[dict[str, Any]]:
         around = None if shown.margins is None else shown.margins[moment].tolist()
         for place, (west, south, east, north) in enumerate(shapes):
             ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-            told = _told(counts[place], None if around is None else around[place])
+            told = _properties_of(counts[place], None if around is None else around[place])
             if shown.moved_by is not None:
                 told[shown.moved_by if shown.moved_by not in told else f"{shown.moved_by}_"] = name
             yield {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": told}
@@ -68,14 +68,14 @@ def _flows(shown: FlowMap) -> Iterator[dict[str, Any]]:
     for origin, start in enumerate(starts):
         for destination, end in enumerate(ends):
             around = None if shown.margins is None else float(shown.margins[origin, destination])
-            told = _told(float(shown.counts[origin, destination]), around)
+            told = _properties_of(float(shown.counts[origin, destination]), around)
             for side, zones, place in (("from", shown.origins, origin), ("to", shown.destinations, destination)):
                 told[side] = place if zones.names is None else zones.names[place]
             line = {"type": "LineString", "coordinates": [start, end]}
             yield {"type": "Feature", "geometry": line, "properties": told}
 
 
-def _told(count: float, margin: float | None) -> dict[str, Any]:
+def _properties_of(count: float, margin: float | None) -> dict[str, Any]:
     if margin is None:
         return {"count": count}
     return {"count": count, "low": count - margin, "high": count + margin}

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.publish.layer import Array
-from hubbub.publish.mapped import Path
-from hubbub.publish.published import Published
-from hubbub.release import CONFIDENCE, served_again
+from hubbub.gate.release import CONFIDENCE, note_age
+from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.layer import Array
 from hubbub.report.map_data import CellMap, FlowMap, Zones
 from hubbub.report.map_geojson import claim
 from hubbub.report.map_outlines import Line
@@ -65,7 +65,7 @@ def _common(published: Published, shown: CellMap | FlowMap, lines: Sequence[Line
         "title": title,
         "claim": claim(published),
         "source": f"{published.strategy.name}, {published.price}, entry {published.entry} of account "
-        f"“{published.account}”{served_again(published.stored, before=', ')}"
+        f"“{published.account}”{note_age(published.stored, before=', ')}"
         + (f"; afterwards made {', '.join(published.steps)}, which costs nothing" if published.steps else ""),
         "confidence": f"{CONFIDENCE:.0%}",
         "why": shown.why_no_interval,
@@ -78,7 +78,7 @@ def _common(published: Published, shown: CellMap | FlowMap, lines: Sequence[Line
 
 
 def aspect(shown: CellMap | FlowMap) -> float:
-    """How much longer a unit of y is drawn than one of x: by the latitude, or so that other measures fill a square."""
+    """Return the length of a unit of y over that of x: by the latitude, or so that other measures fill a square."""
     west, south, east, north = shown.plane.bounds
     if shown.plane.degrees:
         return float(1 / max(0.1, np.cos(np.radians((south + north) / 2))))
@@ -91,12 +91,12 @@ def _cells(shown: CellMap) -> dict[str, Any]:
     scale = scale_for(shown.counts / shown.sizes, shown.sizes)
     return {
         "kind": "cells",
-        "boxes": _packed(shown.boxes) if shown.partition else None,
+        "boxes": _pack(shown.boxes) if shown.partition else None,
         "edges": [_edges(shown, 0), _edges(shown, 1)],
         "partition": shown.partition,
         "moments": list(shown.moments),
         "movedBy": shown.moved_by,
-        "counts": _packed(shown.counts),
+        "counts": _pack(shown.counts),
         "margins": None if around is None else _margins(around),
         "scale": scale.name,
         "top": scale.top,
@@ -117,7 +117,7 @@ def _flows(shown: FlowMap) -> dict[str, Any]:
         "kind": "flows",
         "origins": _zones(shown.origins),
         "destinations": _zones(shown.destinations),
-        "counts": _packed(shown.counts),
+        "counts": _pack(shown.counts),
         "margins": None if around is None else _margins(around),
         "leaving": None if shown.leaving is None else _margins(shown.leaving),
         "arriving": None if shown.arriving is None else _margins(shown.arriving),
@@ -137,10 +137,10 @@ def _zones(zones: Zones) -> dict[str, Any]:
 
 def _margins(around: Array) -> Any:
     """One number where all are the same."""
-    return float(around.flat[0]) if np.ptp(around) == 0 else _packed(around)
+    return float(around.flat[0]) if np.ptp(around) == 0 else _pack(around)
 
 
-def _packed(values: Array) -> dict[str, str]:
+def _pack(values: Array) -> dict[str, str]:
     """Four bytes for each number; seven digits of those that are not whole."""
     whole = bool(np.all(values == np.rint(values))) and bool(np.all(np.abs(values) < 2**31))
     kind = "<i4" if whole else "<f4"

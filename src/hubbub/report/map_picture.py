@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import MissingExtra, ParameterError
-from hubbub.publish.layer import Array
-from hubbub.publish.mapped import Path
-from hubbub.publish.published import Published
+from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.published import Published
+from hubbub.publish.strategies.layer import Array
 from hubbub.report.map_data import CellMap, FlowMap, Zones
 from hubbub.report.map_outlines import Line
 from hubbub.report.map_page import aspect
-from hubbub.report.map_scale import Scale, scale_for
+from hubbub.report.map_scale import ColourScale, scale_for
 
 STOPS = ("#f6f7f9", "#c6dbe8", "#74aece", "#3078ad", "#14467c", "#081e42")
 """The page's colours, from 0 to the top."""
@@ -61,7 +61,12 @@ def _size(shown: CellMap | FlowMap) -> tuple[float, float]:
 
 
 def draw_cells(
-    panels: Sequence[Any], shown: CellMap, lines: Sequence[Line] = (), *, scale: Scale | None = None, bar: bool = True
+    panels: Sequence[Any],
+    shown: CellMap,
+    lines: Sequence[Line] = (),
+    *,
+    scale: ColourScale | None = None,
+    bar: bool = True,
 ) -> Any:
     """One panel for each moment, all on one scale; returns the last image."""
     density = shown.counts / shown.sizes
@@ -88,7 +93,7 @@ def draw_cells(
             _rectangles(axes, shown.zones.shapes)
         if shown.moved_by is not None:
             axes.set_title(literally(f"{shown.moved_by} {name}"), fontsize=9, color=INK)
-        _furnished(axes, shown, lines, labels=len(shown.moments) == 1)
+        _furnish(axes, shown, lines, labels=len(shown.moments) == 1)
     if bar:
         unit = "count for each cell of the grid" if shown.partition else "count in a cell"
         colour_bar(image, panels, used, unit)
@@ -110,11 +115,11 @@ def draw_flows(panels: Sequence[Any], shown: FlowMap, lines: Sequence[Line] = ()
     for place, (axes, (zones, values, name)) in enumerate(zip(panels, told, strict=True)):
         scale = scale_for(values)
         image = _zones(axes, zones, values, scale)
-        _furnished(axes, shown, lines, labels=True)
+        _furnish(axes, shown, lines, labels=True)
         axes.set_aspect(aspect(shown))
         axes.set_title(literally(name), fontsize=10, loc="left", color=INK)
         if shown.chosen is not None:
-            _marked(axes, shown.destinations, shown.chosen)
+            _mark(axes, shown.destinations, shown.chosen)
         chosen = shown.chosen if place else None
         for start, end, size in largest(shown, chosen, _ARROWS if place or shown.chosen is None else 0):
             axes.annotate(
@@ -153,7 +158,7 @@ def largest(shown: FlowMap, chosen: int | None, most: int) -> list[tuple[int, in
 
 
 def _touching(one: Zones, two: Zones) -> Array:
-    """Which rectangles share an edge, a corner or more; points touch themselves alone."""
+    """Test which rectangles share an edge, a corner or more; points touch themselves alone."""
     first, second = one.shapes[:, np.newaxis], two.shapes
     if first.shape[2] == 2:
         return np.asarray(np.all(first == second, axis=2))
@@ -162,7 +167,7 @@ def _touching(one: Zones, two: Zones) -> Array:
     return np.asarray(np.all(found, axis=2))
 
 
-def colour_bar(image: Any, panels: Sequence[Any], scale: Scale, unit: str) -> None:
+def colour_bar(image: Any, panels: Sequence[Any], scale: ColourScale, unit: str) -> None:
     """With the counts of its colours, on whichever scale."""
     marks = np.array([0, 0.03, 0.12, 0.4, 1.0]) if scale.name != "even" else np.array([0, 0.25, 0.5, 0.75, 1.0])
     bar = panels[0].figure.colorbar(image, ax=list(panels), shrink=0.7, ticks=scale.shares(marks * scale.top), pad=0.02)
@@ -187,7 +192,7 @@ def _rectangles(axes: Any, shapes: Array, **style: Any) -> None:
     axes.add_collection(PolyCollection(list(corners), **look))
 
 
-def _zones(axes: Any, zones: Zones, values: Array, scale: Scale) -> Any:
+def _zones(axes: Any, zones: Zones, values: Array, scale: ColourScale) -> Any:
     shares = scale.shares(values)
     if zones.grid is not None:
         wide, high = zones.grid
@@ -218,14 +223,14 @@ def _zones(axes: Any, zones: Zones, values: Array, scale: Scale) -> Any:
     return drawn
 
 
-def _marked(axes: Any, zones: Zones, chosen: int) -> None:
+def _mark(axes: Any, zones: Zones, chosen: int) -> None:
     if zones.grid is not None:
         _rectangles(axes, zones.shapes[[chosen]], edgecolors=ACCENT, linewidths=2.2, alpha=1.0, zorder=5)
     else:
         axes.scatter(*zones.shapes[chosen], s=320, facecolors="none", edgecolors=ACCENT, linewidths=2.2, zorder=5)
 
 
-def _furnished(axes: Any, shown: CellMap | FlowMap, lines: Sequence[Line], *, labels: bool) -> None:
+def _furnish(axes: Any, shown: CellMap | FlowMap, lines: Sequence[Line], *, labels: bool) -> None:
     west, south, east, north = shown.plane.bounds
     for line in lines:
         axes.plot(*zip(*line, strict=True), color=INK, linewidth=0.9, alpha=0.8)

@@ -1,16 +1,16 @@
-"""Which scale the colours of a map follow: few places hold most, and noise goes below zero."""
+"""The scale of the colours of a map: few places hold most, and noise goes below zero."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.publish.layer import Array
+from hubbub.publish.strategies.layer import Array
 
 _ROOT, _LOG = 6.0, 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ColourScale:
     """From 0, or anything below, to the top."""
 
     name: str
@@ -28,7 +28,7 @@ class Scale:
         return np.asarray(inside)
 
 
-def scale_for(values: Array, sizes: Array | None = None) -> Scale:
+def scale_for(values: Array, sizes: Array | None = None) -> ColourScale:
     """By how far the largest is above the mean of those that are above zero: even, square root, or logarithm.
 
     The mean is over the land, where zones have ``sizes``.
@@ -36,9 +36,9 @@ def scale_for(values: Array, sizes: Array | None = None) -> Scale:
     above = values > 0
     shown = values[above]
     if not shown.size:
-        return Scale(name="even", top=1.0, middle=1.0)
+        return ColourScale(name="even", top=1.0, middle=1.0)
     land = np.broadcast_to(1.0 if sizes is None else sizes, values.shape)[above]
     top, mean = float(shown.max()), float(np.average(shown, weights=land))
     skewed = top / mean
     name = "even" if skewed < _ROOT else "root" if skewed < _LOG else "log"
-    return Scale(name=name, top=top, middle=float(np.median(shown)))
+    return ColourScale(name=name, top=top, middle=float(np.median(shown)))

@@ -6,11 +6,11 @@ from typing import Any
 
 from hubbub.errors import ParameterError
 from hubbub.publish.domain import Bins
-from hubbub.publish.mapped import Path, Places
-from hubbub.publish.published import Published
-from hubbub.query.shown import clean
+from hubbub.publish.release.map_files import Path, Places
+from hubbub.publish.release.published import Published
+from hubbub.query.answer.render import clean
 from hubbub.report import map_geojson, map_page
-from hubbub.report.map_data import FLAT, FLOWING, MOVING, REMEDY, CellMap, FlowMap, drawn_axes, moving_cells
+from hubbub.report.map_data import FLAT, FLOWING, MOVING, REMEDY, CellMap, FlowMap, axes_to_draw, moving_cells
 from hubbub.report.map_flows import between_cells, between_regions
 from hubbub.report.map_outlines import lines_of
 
@@ -29,7 +29,7 @@ def write_map(
     outlines: Path | None = None,
     title: str | None = None,
 ) -> None:
-    """What ``Published.to_html``, ``to_png`` and ``to_geojson`` do. Nothing but the release is drawn."""
+    """Write a map, for ``Published.to_html``, ``to_png`` and ``to_geojson``. Nothing but the release is drawn."""
     if math.prod(published.domain.shape) > MOST:
         raise ParameterError(
             "release", f"at most {MOST:,} cells for a map; publish coarser bins", published.domain.size
@@ -51,9 +51,9 @@ def write_map(
 def read(
     published: Published, *, axes: Sequence[str] | None, places: Places | None = None, of: Any = None
 ) -> CellMap | FlowMap:
-    """What kind of map it is follows from the axes that are drawn."""
+    """Read a map off a release; its kind follows from the axes that are drawn."""
     domain = published.domain
-    drawn = [domain.axis(name) for name in axes] if axes is not None else drawn_axes(published, places)
+    drawn = [domain.axis(name) for name in axes] if axes is not None else axes_to_draw(published, places)
     binned = [isinstance(axis.labels, Bins) for axis in drawn]
     if len(drawn) == FLAT and places is not None and len(domain.axes) == FLAT:
         return between_regions(published, drawn, places, of)

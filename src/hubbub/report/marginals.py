@@ -10,10 +10,10 @@ from html import escape
 
 import numpy as np
 
-from hubbub.publish.marginal_release import Marginal
-from hubbub.publish.tables import Tables
-from hubbub.query.shown import clean
-from hubbub.release import served_again
+from hubbub.gate.release import note_age
+from hubbub.publish.marginals.marginal_release import Marginal
+from hubbub.publish.marginals.table_strategy import Tables
+from hubbub.query.answer.render import clean
 from hubbub.report import charts
 from hubbub.report.published import _STYLE, _names, _number, _starts
 
@@ -38,8 +38,8 @@ def page_of(
     columns = " × ".join(f"{clean(axis.name)} ({len(axis.labels):,})" for axis in release.domain.axes)
     lead = (
         f"{len(release.names):,} marginals of {columns}, and all that follow from them. Strategy "
-        f"{clean(release.strategy.name)}, {release.drawn.price}, entry {release.entry} of account "
-        f"“{clean(release.account)}”{served_again(release.stored, before=', ')}. "
+        f"{clean(release.strategy.name)}, {release.as_published.price}, entry {release.entry} of account "
+        f"“{clean(release.account)}”{note_age(release.stored, before=', ')}. "
         f"Protected: everything that one unit adds, with at most {one.total:,} rows "
         f"({one.neighbors.value} neighbours). Intervals and errors are about what counts then: what this limit cuts "
         "off is beside them."
@@ -51,8 +51,8 @@ def page_of(
         f"<body><h1>{escape(title)}</h1><p>{escape(lead)}</p>",
         f"<p>{escape(after)}</p>" if after else "",
         f'<p class="small">{moment:%Y-%m-%d %H:%M} UTC{took}</p>',
-        *_drawn(release),
-        *_expected(errors),
+        *_draw_marginals(release),
+        *_error_table(errors),
         "<h2>Certificate</h2><p>From its events anybody can recompute the loss; from strategy and contribution, the "
         "events.</p>",
         f"<pre>{escape(json.dumps(json.loads(release.certificate()), indent=1, ensure_ascii=False))}</pre>",
@@ -61,7 +61,7 @@ def page_of(
     return "\n".join(part for part in parts if part)
 
 
-def _drawn(release: Tables) -> list[str]:
+def _draw_marginals(release: Tables) -> list[str]:
     """Single columns as bars, and a few pairs as maps: of those that were published, the first ones."""
     parts = ["<h2>Some marginals</h2>"]
     alone = dict.fromkeys((name,) for names in release.names for name in names)
@@ -103,7 +103,7 @@ def _map(one: Marginal) -> list[str]:
     ]
 
 
-def _expected(errors: Mapping[str, Errors]) -> list[str]:
+def _error_table(errors: Mapping[str, Errors]) -> list[str]:
     """A row a marginal, a column a strategy."""
     found: dict[tuple[str, ...], dict[str, float]] = {}
     sizes: dict[tuple[str, ...], int] = {}

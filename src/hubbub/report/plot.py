@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import MissingExtra, ParameterError
-from hubbub.release import CONFIDENCE, Release
+from hubbub.gate.release import CONFIDENCE, Release
 
 FILL, EDGE = "#4477aa", "#222222"  # told apart by any eye, and in grey
 MOST_NAMES = 40

@@ -1,4 +1,4 @@
-"""A publication as one page that a reader can keep: what was published, how far it may be off, and what it cost.
+"""A publication as one page that a reader can keep: the data published, the margins of error, and the cost.
 
 Everything on it is public: noisy numbers, their strategy and the price. The truth is on it only where a file of it was
 handed in, for data that was generated.
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.publish import spread
-from hubbub.publish.layer import Array
-from hubbub.publish.published import Estimate, Published
-from hubbub.query.shown import clean
-from hubbub.release import served_again
+from hubbub.gate.release import note_age
+from hubbub.publish.release import spread
+from hubbub.publish.release.published import Estimate, Published
+from hubbub.publish.strategies.layer import Array
+from hubbub.query.answer.render import clean
 from hubbub.report import charts
 
 _STYLE = """
@@ -58,7 +58,7 @@ def page_of(
     moment = made or datetime.now(UTC)
     took = f", in {seconds:.1f} s" if seconds is not None else ""
     names = " × ".join(f"{clean(axis.name)} ({len(axis.labels):,})" for axis in published.domain.axes)
-    one, again = published.prepared.terms.contribution, served_again(published.stored, before=", ")
+    one, again = published.prepared.terms.contribution, note_age(published.stored, before=", ")
     lead = (
         f"{published.domain.size:,} cells: {names}. Strategy {clean(published.strategy.name)}, {published.price}, "
         f"entry {published.entry} of account “{clean(published.account)}”{again}. Protected: everything that one unit "
@@ -116,7 +116,7 @@ def _cells(published: Published, truth: Array | None) -> list[str]:
 
 
 def _starts(length: int, most: int) -> Array:
-    """Where blocks begin: as many as there are places, or at most ``most``."""
+    """Return the places where blocks begin: as many as there are places, or at most ``most``."""
     return np.arange(0, length, math.ceil(length / most))
 
 

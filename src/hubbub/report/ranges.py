@@ -1,4 +1,4 @@
-"""How the error of range queries grows with the number of cells, as a picture."""
+"""A picture of the error of range queries by the number of cells."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

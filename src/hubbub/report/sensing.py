@@ -1,9 +1,9 @@
-"""How well few random sums give back a sparse histogram, as a picture."""
+"""A picture of the recovery of a sparse histogram from few random sums."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.publish.sensing import SensingError
+from hubbub.publish.strategies.sensing import SensingError
 from hubbub.report.plot import EDGE, new_axes
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # told apart by any eye

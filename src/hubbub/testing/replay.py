@@ -21,18 +21,18 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.errors import HubbubError
+from hubbub.gate.meter import Meter
+from hubbub.gate.release import Release
+from hubbub.gate.secret import Facts, Secret
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.bins import Bins
-from hubbub.mechanisms.convex import Examples
-from hubbub.mechanisms.grouped import PerGroup
-from hubbub.meter import Meter
+from hubbub.mechanisms.objective.convex import Examples
+from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.grouped import PerGroup
 from hubbub.noise import entropy
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Norm
-from hubbub.release import Release
-from hubbub.secret import Facts, Secret
 
 _BLOCK = 4096
 
@@ -76,13 +76,13 @@ class ReplayableSource:
 def replayed(seed: int = 0) -> Iterator[ReplayableSource]:
     """Noise from a fixed stream inside the block; the source that is given back has recorded every draw."""
     source = ReplayableSource(seed)
-    with entropy.substituted(source):
+    with entropy.substitute(source):
         yield source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """What the gate was asked, with the exact value that it opened."""
+class ReplayedMeasurement:
+    """A measurement that the gate was asked for, with the exact value that it opened."""
 
     mechanism: Mechanism
     facts: Facts
@@ -95,12 +95,12 @@ class RecordingMeter(Meter):
 
     def __init__(self, accounts: Mapping[str, Budget]) -> None:
         super().__init__(accounts)
-        self.measurements: list[Measurement] = []
+        self.measurements: list[ReplayedMeasurement] = []
 
     def _open(self, mechanism: Mechanism, secret: Secret[Any]) -> Any:
         value = super()._open(mechanism, secret)
         self.measurements.append(
-            Measurement(mechanism=mechanism, facts=secret.facts, event=mechanism.event, value=value)
+            ReplayedMeasurement(mechanism=mechanism, facts=secret.facts, event=mechanism.event, value=value)
         )
         return value
 
@@ -110,7 +110,7 @@ class Trace:
     """Everything that one run of a question showed and did."""
 
     draws: tuple[Draw, ...]
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[ReplayedMeasurement, ...]
     outcome: str
     """How it ended: "answered", or the class and message of the error."""
     released: tuple[Any, ...]
@@ -145,7 +145,7 @@ def trace(question: Callable[[Meter], Any], *, accounts: Mapping[str, Budget], s
 
 
 def differences(one: Trace, other: Trace) -> list[str]:
-    """What a neighbour changed that it must not change, a sentence each; empty if the question is sound here."""
+    """List what a neighbour changed that it must not change, a sentence each; empty if the question is sound here."""
     found = [
         f"{name} differ: {getattr(one, name)} and {getattr(other, name)}"
         for name in ("outcome", "draws", "spent", "shape")
@@ -166,8 +166,8 @@ def differences(one: Trace, other: Trace) -> list[str]:
     return found
 
 
-def distance(a: Measurement, b: Measurement) -> Fraction:
-    """How far apart two opened values are, in the norm of their mechanism (squared for L2)."""
+def distance(a: ReplayedMeasurement, b: ReplayedMeasurement) -> Fraction:
+    """Return how far apart two opened values are, in the norm of their mechanism (squared for L2)."""
     norm = a.mechanism.needs.norm
     if isinstance(a.mechanism, PerGroup):
         return _in_groups(a, b, a.mechanism)
@@ -194,7 +194,7 @@ def distance(a: Measurement, b: Measurement) -> Fraction:
             return Fraction(1 if any(steps) else 0)
 
 
-def _in_groups(a: Measurement, b: Measurement, grouped: PerGroup) -> Fraction:
+def _in_groups(a: ReplayedMeasurement, b: ReplayedMeasurement, grouped: PerGroup) -> Fraction:
     """The most by which a group has moved; more groups than one unit can be in are as bad as can be."""
     if len(a.value) != len(b.value):
         return Fraction(10**12)
@@ -213,8 +213,8 @@ def _keys_changed(x: Mapping[Hashable, int], y: Mapping[Hashable, int]) -> Fract
 
 
 def _rows_changed(x: Any, y: Any, neighbors: Neighbors) -> Fraction:
-    """How many values one multiset has that the other has not."""
-    each = [side.each() if isinstance(side, Bins) else side for side in (x, y)]
+    """Count the values that one multiset has and the other has not."""
+    each = [side.each() if isinstance(side, StepCounts) else side for side in (x, y)]
     held = [np.unique(np.asarray(side, dtype=np.float64), return_counts=True) for side in each]
     counts = [dict(zip(values.tolist(), times.tolist(), strict=True)) for values, times in held]
     changed = [counts[0].get(value, 0) - counts[1].get(value, 0) for value in {*counts[0], *counts[1]}]

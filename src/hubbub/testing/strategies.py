@@ -1,156 +1,106 @@
-"""Every strategy of ``hubbub.publish`` as it is audited: on few cells, for units that add to several of them.
+"""Hypothesis strategies for what a policy declares: values of its columns, its tables, neighbours and questions.
 
-A strategy has more than one subject where its proof has more than one case: Gaussian noise answers for another norm,
-replaced units for differences of what they add, and several dimensions for products.
+Nothing is read: tables are made up from the declarations alone. They hold the worst rows that are known (values far
+beyond the bounds, units with very many rows, keys that nobody else has) before they hold any at random, since those are
+what breaks a guarantee. Examples shrink towards the first of these.
 """
 
-import base64
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, partial
-
-import numpy as np
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
 
 from hubbub.audit.chance import Chance
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish import (
-    Contribution,
-    CountSketch,
-    Cube,
-    Flat,
-    Fourier,
-    Hierarchy,
-    JohnsonLindenstrauss,
-    Marginals,
-    Matrix,
-    Noise,
-    Prefixes,
-    Sensing,
-    TopDown,
-    Wavelet,
-)
-from hubbub.publish.hashed import PRIME
-from hubbub.publish.layer import Shape
-from hubbub.publish.strategy import Strategy
-from hubbub.testing.published import OfStrategy
+from hubbub.errors import MissingExtra
+from hubbub.policy.kinds import Type
+from hubbub.policy.tables import Policy, TableColumn, Value
+from hubbub.testing.made_up import Data, Row, Schema, odd, usual, with_declared_keys
 
-_CELLS: Shape = (12,)
-_SUMS = 9
-_STATES = {"county": {place: place // 3 for place in range(12)}, "state": {0: 0, 1: 0, 2: 0, 3: 1}}
+try:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import DrawFn, SearchStrategy
+except ImportError as missing:
+    raise MissingExtra("hypothesis", "testing") from missing
+
+Tables = dict[str, list[Row]]
+"""Rows by the names of their tables."""
+
+_PAIRS = 40
+"""Pairs to choose from under one seed: ten that are known to be bad, and thirty at random."""
+_SEEDS = 1 << 32
+_NUMBERS = ("sum", "avg", "median", "min", "max", "stddev")
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What is added to a strategy's name, and what that means."""
-
-    words: str = ""
-    noise: Noise = Noise.LAPLACE
-    neighbors: Neighbors = Neighbors.ADD_REMOVE
+def values(column: TableColumn) -> SearchStrategy[Any]:
+    """Draw a value for a column: one that its declaration leads to expect, or one that breaks it."""
+    return st.sampled_from(usual(column)) | st.sampled_from(odd(column))
 
 
-_PLAIN = _Case()
-_GAUSSIAN = _Case(", gaussian", Noise.GAUSSIAN)
-_REPLACED = _Case(", gaussian, replace-one", Noise.GAUSSIAN, Neighbors.REPLACE_ONE)
-_LAPLACE_REPLACED = _Case(", replace-one", Noise.LAPLACE, Neighbors.REPLACE_ONE)
+def neighbors(policy: Policy) -> SearchStrategy[tuple[Tables, Tables]]:
+    """Draw two databases that differ in the rows of one unit, as the budget of the policy says what neighbours are."""
+    schema = Schema(policy=with_declared_keys(policy))
+
+    def build(seed: int, place: int) -> tuple[Tables, Tables]:
+        pair = next(islice(schema.pairs(Chance(seed)), place, None))
+        return _all_rows(schema, pair.x), _all_rows(schema, pair.y)
+
+    return st.builds(build, st.integers(0, _SEEDS), st.integers(0, _PAIRS - 1))
 
 
-def strategies() -> list[OfStrategy]:
-    """All of them."""
-    return [
-        *_subjects("flat", (8,), _flat, (_PLAIN, _GAUSSIAN, _REPLACED, _LAPLACE_REPLACED)),
-        *_subjects("hierarchy", _CELLS, _hierarchy, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("hierarchy in two dimensions", (4, 5), _hierarchy, (_GAUSSIAN,)),
-        *_subjects("wavelet", (11,), _wavelet, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("wavelet in two dimensions", (4, 3), _wavelet, (_PLAIN, _GAUSSIAN)),
-        *_subjects("matrix", (16,), _prefixes, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("matrix for one cell a unit", (8,), _matrix, (_GAUSSIAN, _REPLACED), cells=1),
-        *_subjects("matrix in two dimensions", (4, 3), _matrix, (_GAUSSIAN,)),
-        *_subjects("marginals", (2, 3, 2), _marginals, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("cube", (2, 3, 2), _cube, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("top-down", _CELLS, _top_down, (_PLAIN, _GAUSSIAN)),
-        *_subjects("count-sketch", _CELLS, _count_sketch, (_PLAIN, _GAUSSIAN, _REPLACED)),
-        *_subjects("johnson-lindenstrauss", _CELLS, _johnson_lindenstrauss, (_PLAIN, _GAUSSIAN)),
-        *_subjects("sensing", _CELLS, _sensing, (_GAUSSIAN,)),
-        *_subjects("fourier", (8,), _fourier, (_PLAIN, _GAUSSIAN)),
-    ]
+def tables(policy: Policy) -> SearchStrategy[Tables]:
+    """Draw rows for every table of a policy, the public ones too."""
+    return neighbors(policy).map(lambda pair: pair[0])
 
 
-def _subjects(
-    title: str, shape: Shape, make: Callable[[Noise], Strategy], cases: tuple[_Case, ...], *, cells: int = 3
-) -> list[OfStrategy]:
-    """With less than all of its cells full, where a unit has several."""
-    total = 2 * cells - (cells > 1)
-    return [
-        OfStrategy(
-            title=f"{title}{case.words}",
-            make=partial(make, case.noise),
-            shape=shape,
-            contribution=Contribution(cells=cells, each=2, total=total, neighbors=case.neighbors),
-            delta=Fraction(1, 20) if case.noise is Noise.GAUSSIAN else Fraction(0),
-        )
-        for case in cases
-    ]
+@st.composite
+def questions(draw: DrawFn, policy: Policy) -> str:
+    """Draw a question in SQL about one private table. One that the policy does not allow is refused, on any data."""
+    table = draw(st.sampled_from([table for table in policy.tables.values() if table.unit is not None]))
+    columns = [column for column in table.columns if column.name != table.unit]
+    grouped = draw(st.lists(st.sampled_from([_quote(column.name) for column in columns]), unique=True, max_size=2))
+    outputs = draw(st.lists(_aggregates(columns), min_size=1, max_size=3, unique=True))
+    text = f"SELECT {', '.join([*grouped, *outputs])} FROM {_quote(table.name)}"
+    filtered = draw(st.booleans())
+    if columns and filtered:
+        text += f" WHERE {draw(_conditions(columns))}"
+    return f"{text} GROUP BY {', '.join(grouped)}" if grouped else text
 
 
-def _flat(noise: Noise) -> Strategy:
-    return Flat(noise=noise)
+def _all_rows(schema: Schema, data: Data) -> Tables:
+    return {**schema.public, **data.tables()}
 
 
-def _hierarchy(noise: Noise) -> Strategy:
-    return Hierarchy(branching=2, noise=noise, even=True)
+def _aggregates(columns: list[TableColumn]) -> SearchStrategy[str]:
+    names = ["count(*)"]
+    for column in columns:
+        quoted = _quote(column.name)
+        names += [f"count({quoted})", f"count(DISTINCT {quoted})"]
+        if column.kind.type in (Type.INTEGER, Type.REAL):
+            names += [f"{function}({quoted})" for function in _NUMBERS]
+    return st.sampled_from(names)
 
 
-def _wavelet(noise: Noise) -> Strategy:
-    return Wavelet(noise=noise, even=True)
+@st.composite
+def _conditions(draw: DrawFn, columns: list[TableColumn]) -> str:
+    column = draw(st.sampled_from(columns))
+    if draw(st.booleans()):
+        return f"{_quote(column.name)} IS {draw(st.sampled_from(('NULL', 'NOT NULL')))}"
+    known = [value for value in usual(column) if value is not None]
+    return f"{_quote(column.name)} {draw(st.sampled_from(_COMPARISONS))} {_literal(draw(st.sampled_from(known)))}"
 
 
-def _matrix(noise: Noise) -> Strategy:
-    return Matrix(noise=noise)
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _prefixes(noise: Noise) -> Strategy:
-    """Of few ranges the cells themselves are the best strategy for Laplace noise; of as many prefixes they are not."""
-    return Matrix(noise=noise, workload=Prefixes(length=16))
-
-
-def _marginals(noise: Noise) -> Strategy:
-    return Marginals(ways=2, noise=noise)
-
-
-def _cube(noise: Noise) -> Strategy:
-    return Cube(ways=2, noise=noise)
-
-
-def _top_down(noise: Noise) -> Strategy:
-    made = TopDown.along(range(12), _STATES, weights=(3, 2, 1))
-    return TopDown(levels=made.levels, weights=made.weights, noise=noise)
-
-
-def _count_sketch(noise: Noise) -> Strategy:
-    return CountSketch(rows=3, width=4, noise=noise, hashes=_hashes(3))
-
-
-def _johnson_lindenstrauss(noise: Noise) -> Strategy:
-    return JohnsonLindenstrauss(size=_SUMS, noise=noise, signs=_signs())
-
-
-def _sensing(noise: Noise) -> Strategy:
-    return Sensing(sparsity=2, size=_SUMS, noise=noise, signs=_signs())
-
-
-def _fourier(noise: Noise) -> Strategy:
-    return Fourier(noise=noise, least=4)
-
-
-@cache
-def _hashes(rows: int) -> tuple[tuple[int, ...], ...]:
-    """Fixed, as those of one release are: an audit asks again and again about the same map."""
-    chance = Chance("hashes")
-    return tuple(tuple(1 + chance.below(PRIME - 1) for _ in range(6)) for _ in range(rows))
-
-
-@cache
-def _signs() -> str:
-    bits = Chance("signs").many_below(256, _SUMS * -(-_CELLS[0] // 8)).astype(np.uint8)
-    return base64.b64encode(bits.tobytes()).decode()
+def _literal(value: Value) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+    return str(value)

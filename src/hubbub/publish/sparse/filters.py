@@ -1,21 +1,25 @@
-"""Which of the noisy cells are shown: chosen from the size of the domain and the price, before anything is read."""
+"""Filters that choose the noisy cells to release: set by the domain's size and the price, before anything is read."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import SparseFirst, SparseLargest, SparsePriority, SparseSample, SparseThreshold, SparseVector
-from hubbub.mechanisms.sparse_counts import level_for
-from hubbub.mechanisms.sparse_samples import DIGITS
+from hubbub.mechanisms.sparse.sparse_counts import level_for
+from hubbub.mechanisms.sparse.sparse_samples import DIGITS
 from hubbub.parameters import Real, between, positive, whole
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.layer import Cells, Shape
 from hubbub.publish.sparse.prepared import PreparedSparse
-from hubbub.publish.strategy import Foretold, Strategy
+from hubbub.publish.strategies.layer import CellLayer, Shape
+from hubbub.publish.strategies.strategy import Foretold, Strategy
 from hubbub.publish.terms import Noise, Terms, mechanisms
 
+if TYPE_CHECKING:
+    from hubbub.publish.release.published import Published
+    from hubbub.publish.sparse.release import SparseRelease
 
-class Filter(Strategy, Protocol):
+
+class SparseFilter(Strategy, Protocol):
     """Public and frozen; gives the mechanism for a domain at a price."""
 
     def mechanism(self, size: int, terms: Terms) -> Any: ...
@@ -27,12 +31,17 @@ class Filtered(Foretold):
     __slots__ = ()
     name: str
 
+    def release(self, published: "Published") -> "SparseRelease":  # type: ignore[override]
+        from hubbub.publish.sparse.release import SparseRelease
+
+        return SparseRelease.of(published)
+
     def prepare(self, shape: Shape, terms: Terms) -> PreparedSparse:
         return PreparedSparse.of(self, shape, terms)
 
 
 def common(size: int, terms: Terms) -> dict[str, Any]:
-    """What all mechanisms of noisy cells take: noise for what one unit can move in L1.
+    """Return the parameters that all mechanisms of noisy cells share: noise for the L1 reach of one unit.
 
     Privacy:
         Claim: a mechanism with these costs terms.epsilon, for cells that units added to as terms.contribution says.
@@ -40,7 +49,7 @@ def common(size: int, terms: Terms) -> dict[str, Any]:
         Needs: Contribution enforced before the cells were counted.
         Ref: Dwork, McSherry, Nissim, Smith 2006.
     """
-    (law,) = mechanisms(terms, Noise.LAPLACE, [Cells(shape=(size,)).reach(terms.contribution)], [_WHOLE])
+    (law,) = mechanisms(terms, Noise.LAPLACE, [CellLayer(shape=(size,)).reach(terms.contribution)], [_WHOLE])
     return {
         "epsilon": law.epsilon,  # type: ignore[union-attr]
         "sensitivity": law.sensitivity,  # type: ignore[union-attr]
@@ -79,7 +88,7 @@ class Threshold(Filtered):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest(Filtered):
-    """The so many largest of all noisy cells.
+    """The ``count`` largest of all noisy cells.
 
     Privacy:
         Claim: epsilon, as SparseLargest.

@@ -11,7 +11,7 @@ from hubbub.errors import ParameterError
 from hubbub.noise.scattered import MOST_SIZE
 from hubbub.parameters import whole
 from hubbub.publish.domain import Axis, Domain
-from hubbub.publish.layer import Array
+from hubbub.publish.strategies.layer import Array
 from hubbub.publish.words import Words, len_of
 
 Labels = Words | Sequence[Any]
@@ -47,7 +47,7 @@ class Keys:
         """The axes of a domain."""
         return cls(axes=tuple((axis.name, axis.labels) for axis in domain.axes))
 
-    def packed(self, places: Sequence[Array]) -> Array:
+    def pack(self, places: Sequence[Array]) -> Array:
         """A code for each row of places, one column for each axis.
 
         Codes are numbers in mixed radix, below ``size`` at every step: nothing wraps, and ``digits`` undoes it.
@@ -64,7 +64,7 @@ class Keys:
 
     @property
     def size(self) -> int:
-        """How many combinations there are, present or not."""
+        """The number of combinations, present or not."""
         return math.prod(self.lengths)
 
     def encode(self, columns: Mapping[str, Any]) -> Array:
@@ -143,6 +143,6 @@ def axis_to_json(name: str, labels: Labels) -> dict[str, Any]:
 
 
 def axis_from_json(told: Mapping[str, Any]) -> tuple[str, Labels]:
-    """What was written."""
+    """Read an axis back from JSON."""
     axis = Axis.from_json(told)
     return axis.name, axis.labels

@@ -14,8 +14,8 @@ from hubbub.noise.scattered import MOST_SHOWN
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.layer import Array, Cells, Shape
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.publish.strategies.layer import Array, CellLayer, Shape
+from hubbub.publish.strategies.strategy import NoisyLayer, no_public_error
 from hubbub.publish.terms import Terms
 
 _MOST_LISTED = 10_000_000
@@ -39,7 +39,7 @@ class Scarce:
         places = np.flatnonzero(flat)
         return Nonzeros.of(places, flat[places], size=self.size)
 
-    def transposed(self, values: Array) -> Array:
+    def transpose(self, values: Array) -> Array:
         return np.asarray(values, dtype=float).reshape(self.shape)
 
     def reach(self, one: Contribution) -> Sensitivity:
@@ -53,7 +53,7 @@ class Scarce:
             Ref: Dwork, McSherry, Nissim, Smith 2006.
         """
         rising = one.neighbors is Neighbors.ADD_REMOVE
-        return replace(Cells(shape=(self.size,)).reach(one), linf=Fraction(one.each), monotone=rising)
+        return replace(CellLayer(shape=(self.size,)).reach(one), linf=Fraction(one.each), monotone=rising)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ class PreparedSparse:
         return cls(shape=tuple(shape), terms=terms, mechanism=mechanism)
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        return (Measurement(layer=Scarce(shape=self.shape), mechanism=self.mechanism),)  # type: ignore[arg-type]
+    def measurements(self) -> tuple[NoisyLayer, ...]:
+        return (NoisyLayer(layer=Scarce(shape=self.shape), mechanism=self.mechanism),)  # type: ignore[arg-type]
 
     @property
     def deviation(self) -> float | None:
@@ -85,20 +85,20 @@ class PreparedSparse:
 
     @property
     def foretold(self) -> str:
-        """What is known beforehand, for a person."""
+        """The expected result, as far as it is known beforehand, in a sentence."""
         if self.deviation is None:
             return "of what is shown depends on the data, and is not told"
         false = getattr(self.mechanism, "false_cells", None)
         beside = "" if false is None else f"; about {false:,.3g} empty cells are shown"
         return f"± {self.deviation:,.4g} a cell (rms), before it is decided which are shown{beside}"
 
-    def kept(self, answer: Any) -> Array:
+    def keep(self, answer: Any) -> Array:
         """An answer as one array of whole numbers: rows of the same length."""
         if isinstance(self.mechanism, SparseFirst):
             return np.array([row for row in answer if row] or [[], []], dtype=np.int64)
         return np.asarray(answer)
 
-    def opened(self, kept: Any) -> Any:
+    def open(self, kept: Any) -> Any:
         """The answer again."""
         rows = np.asarray(kept)
         if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) not in (2, 3) or not self._in_order(rows[0]):
@@ -121,7 +121,7 @@ class PreparedSparse:
         size = math.prod(self.shape)
         if size > _MOST_LISTED:
             raise TooHeavy(f"There are {size:,} cells; at most {_MOST_LISTED:,} can be listed. Ask for what is shown.")
-        codes, values, _ = shown_cells(self.mechanism, self.opened(noisy[0]))
+        codes, values, _ = cells_of(self.mechanism, self.open(noisy[0]))
         cells = np.zeros(size)
         cells[codes] = values
         return cells.reshape(self.shape)
@@ -130,7 +130,7 @@ class PreparedSparse:
         raise no_public_error("which cells are shown depends on the data, and what is not shown counts as 0.")
 
 
-def shown_cells(mechanism: Any, answer: Any) -> tuple[Array, Array, Array]:
+def cells_of(mechanism: Any, answer: Any) -> tuple[Array, Array, Array]:
     """Places in order, the estimate of each, and its noisy number."""
     if isinstance(mechanism, SparseFirst):
         values = np.array(mechanism.vector.estimates(tuple(answer)), dtype=float)

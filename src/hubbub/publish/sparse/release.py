@@ -1,4 +1,4 @@
-"""What was shown of a huge domain: cells with their numbers, and sums over boxes. All of it is public."""
+"""A release over a huge domain: cells with their numbers, and sums over boxes. All of it is public."""
 
 import math
 import os
@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import canonical, digest_of, ratio
 from hubbub.mechanisms import SparseLargest, SparsePriority, SparseSample, SparseThreshold
 from hubbub.parameters import probability
 from hubbub.policy.kinds import Type
-from hubbub.privacy.event import Event
+from hubbub.privacy.events.event import Event
 from hubbub.publish import tags
 from hubbub.publish.domain import Bins
-from hubbub.publish.frames import VALUE, free, type_of
-from hubbub.publish.layer import Array
-from hubbub.publish.published import Estimate, Published, Receipt
+from hubbub.publish.release.data_frames import VALUE, free, type_of
+from hubbub.publish.release.published import Estimate, Published, Receipt
 from hubbub.publish.run import ACCOUNT
-from hubbub.publish.sparse.filters import Filter
+from hubbub.publish.sparse.filters import SparseFilter
 from hubbub.publish.sparse.keys import Keys, Labels, axis_to_json
-from hubbub.publish.sparse.prepared import PreparedSparse, shown_cells
+from hubbub.publish.sparse.prepared import PreparedSparse, cells_of
+from hubbub.publish.strategies.layer import Array
 from hubbub.publish.terms import Terms
 from hubbub.publish.words import Words
-from hubbub.query.columns import Shown, shown, to_arrow, to_pandas, to_polars
-from hubbub.release import CONFIDENCE
+from hubbub.query.answer.columns import Shown, make_column, to_arrow, to_pandas, to_polars
 
 _FIRST = "which cells come first depends on the data, and so does how far their numbers are off"
 _HIDDEN = "cells that are not shown hold something too, and how much is not known"
@@ -37,7 +37,7 @@ _HIDDEN = "cells that are not shown hold something too, and how much is not know
 
 @dataclass(frozen=True, kw_only=True)
 class SparseRelease:
-    """Cells in order of their codes. Nothing in it tells an empty cell from one that was not."""
+    """Released cells in order of their codes. Nothing in it distinguishes an empty cell from one that was not."""
 
     keys: Keys
     codes: Array
@@ -45,7 +45,7 @@ class SparseRelease:
     """The estimate of each: the noisy number, or in a sample what it stands for."""
     noisy: Array
     grid: Fraction
-    strategy: Filter
+    strategy: SparseFilter
     terms: Terms
     level: float | None
     """What a sample's small numbers stand for, in steps of the grid; None where sums have no public error."""
@@ -59,12 +59,12 @@ class SparseRelease:
     """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     @classmethod
-    def made(
+    def make(
         cls,
         prepared: PreparedSparse,
         kept: Any,
         *,
-        strategy: Filter,
+        strategy: SparseFilter,
         keys: Keys,
         grid: Fraction = Fraction(1),
         account: str = ACCOUNT,
@@ -73,8 +73,8 @@ class SparseRelease:
         stored: datetime | None = None,
     ) -> "SparseRelease":
         """From what a mechanism has drawn."""
-        mechanism, answer = prepared.mechanism, prepared.opened(kept)
-        codes, values, noisy = shown_cells(mechanism, answer)
+        mechanism, answer = prepared.mechanism, prepared.open(kept)
+        codes, values, noisy = cells_of(mechanism, answer)
         level: float | None = None
         hidden: float | None = None
         match mechanism:
@@ -105,8 +105,8 @@ class SparseRelease:
 
     @classmethod
     def of(cls, published: Published) -> "SparseRelease":
-        """What was published from a database."""
-        return cls.made(
+        """Wrap a publication from a database."""
+        return cls.make(
             published.prepared,  # type: ignore[arg-type]
             published.noisy[0],
             strategy=published.strategy,  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ class SparseRelease:
 
     @cached_property
     def mechanism(self) -> Any:
-        """What was drawn: a function of the filter, the domain and the price."""
+        """The mechanism that was drawn: a function of the filter, the domain and the price."""
         return self.strategy.mechanism(self.keys.size, self.terms)
 
     @property
@@ -136,7 +136,7 @@ class SparseRelease:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation of the noise of each cell, shown or not; None where there is none of a public law.
+        """The standard deviation of the noise of each cell, released or not; None where there is none of a public law.
 
         That a cell is shown says that its noise may have been large: what is shown is off by more, on average.
         """
@@ -151,7 +151,7 @@ class SparseRelease:
         return zip(self.codes.tolist(), self.values.tolist(), strict=True)
 
     def value(self, code: int | Mapping[str, Any]) -> float:
-        """The estimate of one cell; 0 for those that are not shown."""
+        """Return the estimate of one cell; 0 for those that are not released."""
         if isinstance(code, Mapping):
             code = int(self.keys.encode({name: [one] for name, one in code.items()})[0])
         at = int(np.searchsorted(self.codes, code))
@@ -209,27 +209,27 @@ class SparseRelease:
     def _value_name(self) -> str:
         return free(VALUE, {name for name, _ in self.keys.axes})
 
-    def _shown(self) -> list[Shown]:
+    def _columns(self) -> list[Shown]:
         """A column's type is that of the domain, whichever of its values are shown."""
         types = {name: _type(labels) for name, labels in self.keys.axes} | {self._value_name: Type.REAL}
         return [
-            shown(name, types[name], [None if one is None else str(one) for one in column])
+            make_column(name, types[name], [None if one is None else str(one) for one in column])
             if types[name] is Type.TEXT
-            else shown(name, types[name], column)
+            else make_column(name, types[name], column)
             for name, column in self.to_table().items()
         ]
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame of what is shown (needs pandas)."""
-        return to_pandas(self._shown())
+        """Return a pandas DataFrame of the released cells (needs pandas)."""
+        return to_pandas(self._columns())
 
     def to_polars(self) -> Any:
-        """A polars DataFrame of what is shown (needs polars)."""
-        return to_polars(self._shown())
+        """Return a polars DataFrame of the released cells (needs polars)."""
+        return to_polars(self._columns())
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table of what is shown (needs pyarrow)."""
-        return to_arrow(self._shown())
+        """Return a pyarrow Table of the released cells (needs pyarrow)."""
+        return to_arrow(self._columns())
 
     def certificate(self) -> str:
         """JSON from which an outsider can recompute the loss, and from filter, size and contribution the event."""

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from hubbub.gate.meter import Meter
+from hubbub.gate.sealed import Sealed
 from hubbub.mechanisms import Nonzeros
-from hubbub.meter import Meter
 from hubbub.parameters import Real, positive
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.run import ACCOUNT, measured, own_gate
-from hubbub.publish.sparse.filters import Filter
+from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
+from hubbub.publish.sparse.filters import SparseFilter
 from hubbub.publish.sparse.keys import Keys, Labels
 from hubbub.publish.sparse.prepared import PreparedSparse
 from hubbub.publish.sparse.release import SparseRelease
@@ -20,7 +21,7 @@ def run(
     codes: Any,
     counts: Any,
     domain: Keys | Mapping[str, Labels] | int,
-    shown: Filter,
+    shown: SparseFilter,
     *,
     epsilon: Real,
     contribution: Contribution | None = None,
@@ -28,7 +29,7 @@ def run(
     meter: Meter | None = None,
     account: str = ACCOUNT,
 ) -> SparseRelease:
-    """Codes, or columns by their names, with a whole number for each: what is not empty, in any order.
+    """Codes, or columns by their names, with a whole number for each: the cells that are not empty, in any order.
 
     Sums of reals are given in whole steps of ``grid``, and so is the contribution. Without a ``meter`` nobody keeps
     count.
@@ -38,7 +39,7 @@ def run(
     prepared = PreparedSparse.of(shown, keys.lengths, terms)
     places = keys.encode(codes) if isinstance(codes, Mapping) else codes
     cells = Nonzeros.of(places, counts, size=keys.size)
-    (kept,), entry = measured(prepared, cells, meter=meter or own_gate(terms, account), account=account)
-    return SparseRelease.made(
+    (kept,), entry = measure_layers(prepared, Sealed(cells), meter=meter or own_gate(terms, account), account=account)
+    return SparseRelease.make(
         prepared, kept, strategy=shown, keys=keys, grid=Fraction(step), account=account, entry=entry
     )

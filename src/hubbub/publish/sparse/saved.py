@@ -1,4 +1,4 @@
-"""A sparse release in a file, and back: what was drawn, so that what is read answers as what was written."""
+"""A sparse release in a file, and back: all that was drawn, so that the loaded release answers as the saved one."""
 
 import json
 import os
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.ledger.entry import ratio
 from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish import stored, tags
+from hubbub.publish import tags
 from hubbub.publish.contribution import Contribution
-from hubbub.publish.published import Receipt
+from hubbub.publish.release import stored_numbers as stored
+from hubbub.publish.release.published import Receipt
 from hubbub.publish.sparse.keys import Keys, axis_from_json, axis_to_json
 from hubbub.publish.terms import Terms
 
@@ -43,9 +44,9 @@ def to_json(release: "SparseRelease") -> dict[str, Any]:
             "total": one.total,
             "neighbors": one.neighbors.value,
         },
-        "codes": stored.packed(release.codes),
-        "values": stored.packed(release.values),
-        "noisy": stored.packed(release.noisy),
+        "codes": stored.pack(release.codes),
+        "values": stored.pack(release.values),
+        "noisy": stored.pack(release.noisy),
         "grid": ratio(release.grid),
         "level": release.level,
         "hidden": release.hidden,
@@ -56,7 +57,7 @@ def to_json(release: "SparseRelease") -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str]) -> "SparseRelease":
-    """What ``save`` has written."""
+    """Read a release that ``save`` has written."""
     from hubbub.publish.sparse.release import SparseRelease
 
     try:
@@ -68,9 +69,9 @@ def load(path: str | os.PathLike[str]) -> "SparseRelease":
         one = Contribution(**{**terms, "neighbors": Neighbors(terms["neighbors"])})
         return SparseRelease(
             keys=Keys(axes=tuple(axis_from_json(one) for one in told["axes"])),
-            codes=stored.unpacked(told["codes"]),
-            values=stored.unpacked(told["values"]),
-            noisy=stored.unpacked(told["noisy"]),
+            codes=stored.unpack(told["codes"]),
+            values=stored.unpack(told["values"]),
+            noisy=stored.unpack(told["noisy"]),
             grid=Fraction(told["grid"]),
             strategy=tags.from_json(told["strategy"]),  # type: ignore[arg-type]
             terms=Terms(contribution=one, **price),

@@ -6,21 +6,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.mechanisms.quads import Forest, Quads
-from hubbub.mechanisms.splits import Cuts, Rule, Splits
-from hubbub.mechanisms.staged import GRAIN, Step, Sums
+from hubbub.mechanisms.staged.quads import Forest, Quads
+from hubbub.mechanisms.staged.splits import Cuts, Rule, Splits
+from hubbub.mechanisms.staged.staged import GRAIN, Step, Sums
 from hubbub.parameters import Real, probability, whole
-from hubbub.publish.layer import Array, Shape
 from hubbub.publish.spatial.prepared import (
     COUNTING,
     PreparedMap,
     everything,
     flat_map,
     parts,
-    prepared_map,
+    prepare_map,
     rows_at_least_one,
 )
 from hubbub.publish.spatial.regions import cut_apart, with_axis
+from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.strategies.strategy import OfCells
 from hubbub.publish.terms import Terms
 
 SPLITTING, CUTTING, TOP = Fraction(1, 4), Fraction(1, 25), 1
@@ -39,7 +40,7 @@ _STEP = GRAIN >> 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Auto:
+class Auto(OfCells):
     """Cut once along each axis, then split into quadrants while they seem to hold enough rows, down to cells; then each
     node gets what it is worth.
 
@@ -81,12 +82,14 @@ class Auto:
             top=self.top,
             worth=float(terms.epsilon) / terms.contribution.total,
         )
-        return prepared_map(plan, terms)
+        return prepare_map(plan, terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreePlan:
-    """How many rows, where the whole is cut, which nodes are split, and the nodes of each depth."""
+    """The plan in steps: the number of rows, the cuts of the whole, the nodes that are split, and
+    the nodes of each depth.
+    """
 
     shape: Shape
     counting: int
@@ -110,7 +113,7 @@ class TreePlan:
         if depth > quads.height:
             return None
         left = GRAIN - self.counting - self.splitting - _CUTS * self.cut
-        nodes, charges = weighted(quads, splits.split(told[1 + _CUTS]), left)[depth]
+        nodes, charges = weigh_nodes(quads, splits.split(told[1 + _CUTS]), left)[depth]
         if not len(nodes):
             return None
         places = np.full(quads.count(depth), -1, dtype=np.int64)
@@ -124,7 +127,7 @@ class TreePlan:
         return Splits(shape=self.shape, weight=self.splitting, regions=roots, top=self.top, base=base, tall=tall)
 
 
-def weighted(quads: Quads | Forest, split: Sequence[Array], price: int) -> list[tuple[Array, Array]]:
+def weigh_nodes(quads: Quads | Forest, split: Sequence[Array], price: int) -> list[tuple[Array, Array]]:
     """The nodes of each depth, and what they are charged; along no path more than the price. From public facts alone.
 
     Let a node and all below it have the share 1. Its best estimate has the variance g: 2 for a leaf; and 1 over
@@ -135,11 +138,11 @@ def weighted(quads: Quads | Forest, split: Sequence[Array], price: int) -> list[
     keeps: list[Array] = []
     spread, cost, above = np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
     for depth in range(len(nodes) - 1, -1, -1):
-        held = _held(quads, depth, nodes[depth])
+        held = _hold_probability(quads, depth, nodes[depth])
         inner = np.isin(nodes[depth], split[depth]) if depth < quads.height else np.zeros(len(held), dtype=bool)
         if depth:
             above_now = quads.parents(depth - 1)[nodes[depth]]
-            alone = held - _held(quads, depth - 1, above_now)
+            alone = held - _hold_probability(quads, depth - 1, above_now)
         else:
             above_now, alone = np.zeros(len(held), dtype=np.int64), held
         below = np.searchsorted(nodes[depth], above)
@@ -154,11 +157,13 @@ def weighted(quads: Quads | Forest, split: Sequence[Array], price: int) -> list[
             best, keep, own = (np.where(better, new, old) for new, old in ((total, best), (share, keep), (found, own)))
         keeps.insert(0, keep)
         spread, cost, above = own, best, above_now
-    return _charged(quads, nodes, keeps, price)
+    return _charge_nodes(quads, nodes, keeps, price)
 
 
-def _charged(quads: Quads | Forest, nodes: list[Array], keeps: list[Array], price: int) -> list[tuple[Array, Array]]:
-    """What each node keeps of what the one above has left; leaves keep all of it."""
+def _charge_nodes(
+    quads: Quads | Forest, nodes: list[Array], keeps: list[Array], price: int
+) -> list[tuple[Array, Array]]:
+    """Return the part of the remaining price that each node keeps; leaves keep all of it."""
     found, left = [], np.full(len(nodes[0]), price)
     for depth, (here, keep) in enumerate(zip(nodes, keeps, strict=True)):
         if depth:
@@ -182,16 +187,16 @@ def _nodes(quads: Quads | Forest, split: Sequence[Array]) -> list[Array]:
     return found
 
 
-def _held(quads: Quads | Forest, depth: int, nodes: Array) -> Array:
-    """How likely a rectangle with sides uniform from 1 to all, anywhere it fits, holds each node."""
+def _hold_probability(quads: Quads | Forest, depth: int, nodes: Array) -> Array:
+    """Return the probability that a rectangle with sides uniform from 1 to all, anywhere it fits, holds each node."""
     found: Array = np.ones(len(nodes))
     for length, (begins, ends) in zip(quads.shape, quads.boxes(depth, nodes), strict=True):
         stretches, places = np.unique(begins * (length + 1) + ends, return_inverse=True)
-        found *= _held_along(length, *np.divmod(stretches, length + 1))[places]
+        found *= _hold_probability_along(length, *np.divmod(stretches, length + 1))[places]
     return found
 
 
-def _held_along(length: int, begins: Array, ends: Array) -> Array:
+def _hold_probability_along(length: int, begins: Array, ends: Array) -> Array:
     sides = np.arange(1, length + 1)
     first = np.maximum(ends[:, np.newaxis] - sides, 0)
     last = np.minimum(begins[:, np.newaxis], length - sides)

@@ -7,9 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.mechanisms.staged import GRAIN, Step, Sums
+from hubbub.mechanisms.staged.staged import GRAIN, Step, Sums
 from hubbub.parameters import Real, probability, whole
-from hubbub.publish.layer import Array, Shape
 from hubbub.publish.spatial.prepared import (
     COUNTING,
     PreparedMap,
@@ -17,9 +16,11 @@ from hubbub.publish.spatial.prepared import (
     flat_map,
     grid_labels,
     parts,
-    prepared_map,
+    prepare_map,
     rows_at_least_one,
 )
+from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.strategies.strategy import OfCells
 from hubbub.publish.terms import Terms
 
 _COUNTED = 2
@@ -31,7 +32,7 @@ quarter, and 5; these suit made-up maps (cities, roads, spikes, uniform) better 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformGrid:
+class UniformGrid(OfCells):
     """Blocks of about one size, √(Nε/5) a side, evenly spread within: coarse where there is little to tell.
 
     Privacy:
@@ -55,7 +56,7 @@ class UniformGrid:
     def prepare(self, shape: Shape, terms: Terms) -> PreparedMap:
         worth = float(terms.epsilon) / terms.contribution.total
         plan = UniformPlan(shape=flat_map(shape), side=self.side, counting=parts(Fraction(self.counting)), worth=worth)
-        return prepared_map(plan, terms)
+        return prepare_map(plan, terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class UniformPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveGrid:
+class AdaptiveGrid(OfCells):
     """A coarse grid first, then each of its blocks as finely as its noisy count deserves; the cells by least squares.
 
     Privacy:
@@ -116,12 +117,12 @@ class AdaptiveGrid:
             fine=float(self.fine),
             worth=float(terms.epsilon) / terms.contribution.total,
         )
-        return prepared_map(plan, terms)
+        return prepare_map(plan, terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptivePlan:
-    """How many rows, the coarse grid, the fine ones."""
+    """The plan in steps: the number of rows, the coarse grid, the fine ones."""
 
     shape: Shape
     counting: int
@@ -134,12 +135,12 @@ class AdaptivePlan:
             return everything(self.shape, self.counting)
         rows, columns = self.coarse(told)
         if len(told) == 1:
-            labels = joined(rows, columns)
+            labels = join_blocks(rows, columns)
             return Sums(labels=labels, weights=np.full(int(labels.max()) + 1, self.first))
         return self._fine(rows, columns, told[1]) if len(told) == _COUNTED else None
 
     def coarse(self, told: Sequence[Array]) -> tuple[Array, Array]:
-        """Which block each row of cells is in, and each column."""
+        """Return the coarse block of each row of cells, and of each column."""
         rest = (GRAIN - self.counting) / GRAIN
         side = math.sqrt(rows_at_least_one(told) * self.worth * rest / FIRST)
         wanted = max(LEAST, math.ceil(side / COARSE))
@@ -159,19 +160,19 @@ class AdaptivePlan:
         return Sums(labels=labels, weights=np.full(used, left))
 
 
-def joined(rows: Array, columns: Array) -> Array:
+def join_blocks(rows: Array, columns: Array) -> Array:
     """The block of each cell, numbered row by row."""
     found: Array = rows[:, np.newaxis] * (int(columns.max()) + 1) + columns
     return found
 
 
 def _equal(length: int, wanted: int) -> Array:
-    """The block of each of so many cells, where all but the last have ⌈length/wanted⌉ of them."""
+    """Return the block of each of ``length`` cells, where all but the last have ⌈length/wanted⌉ of them."""
     found: Array = np.arange(length) // -(-length // max(wanted, 1))
     return found
 
 
 def _extent(blocks: Array, one: int) -> slice:
-    """Where a block is."""
+    """Return the extent of a block."""
     begin, end = np.searchsorted(blocks, [one, one + 1])
     return slice(int(begin), int(end))

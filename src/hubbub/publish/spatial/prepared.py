@@ -1,4 +1,4 @@
-"""What strategies that look at the map have in common: one staged mechanism, and least squares on what it gave."""
+"""The common part of strategies that adapt to the map: one staged mechanism, and least squares on its answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.staged import GRAIN, Plan, Staged, Sums
-from hubbub.publish.fourier import Rows
-from hubbub.publish.layer import Array, Shape
-from hubbub.publish.spatial.inference import Stage, settled
-from hubbub.publish.strategy import Measurement, no_public_error
+from hubbub.mechanisms.staged.staged import GRAIN, Staged, StagedPlan, Sums
+from hubbub.publish.inference.nested_groups import Stage, solve_cells
+from hubbub.publish.strategies.fourier import RowCells
+from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.strategies.strategy import NoisyLayer, no_public_error
 from hubbub.publish.terms import Terms
 
 COUNTING = Fraction(1, 50)
@@ -28,12 +28,12 @@ class PreparedMap:
     mechanism: Staged
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        return (Measurement(layer=Rows(shape=self.shape), mechanism=self.mechanism),)
+    def measurements(self) -> tuple[NoisyLayer, ...]:
+        return (NoisyLayer(layer=RowCells(shape=self.shape), mechanism=self.mechanism),)
 
     def stages(self, noisy: Any) -> list[Stage]:
         """The sums that were released, stage by stage."""
-        steps, told = self.mechanism.parsed(noisy)
+        steps, told = self.mechanism.parse(noisy)
         return [
             Stage(labels=step.labels, noisy=one, variances=step.variances(self.mechanism.price))
             for step, one in zip(steps, told, strict=True)
@@ -41,7 +41,7 @@ class PreparedMap:
         ]
 
     def estimate(self, noisy: Sequence[Any]) -> Array:
-        return settled(self.stages(noisy[0]))
+        return solve_cells(self.stages(noisy[0]))
 
     def leaves(self, noisy: Sequence[Any]) -> Array:
         """The finest group that each cell was measured in, for maps to draw."""
@@ -57,7 +57,7 @@ class PreparedMap:
         )
 
 
-def prepared_map(plan: Plan, terms: Terms) -> PreparedMap:
+def prepare_map(plan: StagedPlan, terms: Terms) -> PreparedMap:
     """At the whole of ε, in pure terms: a δ would not buy anything here."""
     one = terms.contribution
     mechanism = Staged(epsilon=terms.epsilon, plan=plan, rows=one.total, neighbors=one.neighbors)
@@ -87,7 +87,7 @@ def rows_at_least_one(told: Sequence[Array]) -> float:
 
 
 def grid_labels(shape: Shape, sides: Sequence[int]) -> Array:
-    """The block of each cell, where each axis is cut into so many."""
+    """Return the block of each cell, where each axis is divided into ``sides`` blocks."""
     each = [_places(length, min(side, length)) for length, side in zip(shape, sides, strict=True)]
     across = min(sides[1], shape[1])
     labels: Array = each[0][:, np.newaxis] * across + each[1]
@@ -95,6 +95,6 @@ def grid_labels(shape: Shape, sides: Sequence[int]) -> Array:
 
 
 def _places(length: int, blocks: int) -> Array:
-    """Which block each of so many cells is in, cut at ⌊i·length/blocks⌋."""
+    """Return the block of each of ``length`` cells, divided at ⌊i·length/blocks⌋."""
     starts = np.arange(blocks) * length // blocks
     return np.searchsorted(starts, np.arange(length), side="right") - 1

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.quads import Quads
+from hubbub.mechanisms.staged.quads import Quads
 from hubbub.parameters import Real, non_negative, whole
 from hubbub.privacy.sensitivity import Norm
-from hubbub.publish.demand import Demand
-from hubbub.publish.layer import Array, Layer, Shape
-from hubbub.publish.nodes import Nodes, gathered, spread
+from hubbub.publish.inference.tree_inference import TreeInference
 from hubbub.publish.spatial.prepared import flat_map
-from hubbub.publish.split import POWER, fractions_rounded_down, gains, tree_shares
-from hubbub.publish.strategy import Foretold, Measurement, PreparedLayers, no_public_error, prepared
+from hubbub.publish.strategies.demand import Demand
+from hubbub.publish.strategies.layer import Array, Layer, Shape
+from hubbub.publish.strategies.nodes import Nodes, gather, spread
+from hubbub.publish.strategies.split import POWER, fractions_rounded_down, gains, tree_shares
+from hubbub.publish.strategies.strategy import Foretold, NoisyLayer, PreparedLayers, no_public_error, prepare_layers
 from hubbub.publish.terms import Noise, Terms
-from hubbub.publish.tree_inference import TreeInference
-from hubbub.publish.workload import Workload
+from hubbub.publish.workload.workload import Workload
 
 
 class Shares(StrEnum):
-    """How the price is split over the levels."""
+    """The rule that splits the price over the levels."""
 
     GEOMETRIC = "geometric"
     """Each level gets 2^(1/3) of the one above: least, if a query needs 2^level nodes of each level."""
@@ -73,7 +73,7 @@ class QuadTree(Foretold):
         height = quads.height if self.height is None else min(self.height, quads.height)
         levels = tuple(quads.parts(depth) for depth in range(height + 1))
         plan = _Levels(strategy=self, levels=levels, terms=terms)
-        found = prepared(plan, shape, terms, noise=self.noise, workload=self.workload)
+        found = prepare_layers(plan, shape, terms, noise=self.noise, workload=self.workload)
         if self.stop is None and self.least == 1:
             return found
         return Pruned(inner=found, levels=levels, stop=float(self.stop or 0), least=self.least)
@@ -122,12 +122,12 @@ class EvenBelow:
 
     def leaves(self, noisy: Sequence[Any]) -> Array:
         """The same for all data: the blocks of the last level."""
-        return _numbered(self.levels[-1], self.shape)
+        return _number_blocks(self.levels[-1], self.shape)
 
     def influence(self, queries: Array) -> list[Array]:
         """A leaf counts by the mean of the query over its cells."""
         leaves = self.levels[-1]
-        means = gathered(queries, leaves) / gathered(np.ones(self.shape), leaves)
+        means = gather(queries, leaves) / gather(np.ones(self.shape), leaves)
         if self.inner is not None:
             return self.inner.influence(means)
         empty = [np.zeros((len(queries), math.prod(level))) for level in self.levels[:-1]]
@@ -156,7 +156,7 @@ class Pruned:
         return self.inner.noise
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> tuple[NoisyLayer, ...]:
         return self.inner.measurements
 
     def estimate(self, noisy: Sequence[Any]) -> Array:
@@ -164,15 +164,15 @@ class Pruned:
         cells = self.inner.estimate(noisy)
         found = cells
         for level, ends in self._ends(cells):
-            mean = spread(gathered(cells, level) / gathered(np.ones(self.shape), level), self.shape)
+            mean = spread(gather(cells, level) / gather(np.ones(self.shape), level), self.shape)
             found = np.where(spread(ends, self.shape), mean, found)
         return found
 
     def leaves(self, noisy: Sequence[Any]) -> Array:
         """The node that each cell was kept whole in, or the cell's own of the last level; for maps to draw."""
-        found, used = _numbered(self.levels[-1], self.shape), math.prod(self.levels[-1])
+        found, used = _number_blocks(self.levels[-1], self.shape), math.prod(self.levels[-1])
         for level, ends in self._ends(self.inner.estimate(noisy)):
-            found = np.where(spread(ends, self.shape), used + _numbered(level, self.shape), found)
+            found = np.where(spread(ends, self.shape), used + _number_blocks(level, self.shape), found)
             used += math.prod(level)
         return found
 
@@ -180,8 +180,8 @@ class Pruned:
         """Level by level, which of its nodes are kept whole."""
         ended = np.zeros(self.levels[0], dtype=bool)
         for level, below in zip(self.levels, [*self.levels[1:], None], strict=True):
-            parts = 0.0 if below is None else gathered(np.ones(self.shape), below).min()
-            small = (gathered(cells, level) < self.stop) | np.full(level, parts < self.least)
+            parts = 0.0 if below is None else gather(np.ones(self.shape), below).min()
+            small = (gather(cells, level) < self.stop) | np.full(level, parts < self.least)
             ends = ~spread(ended, level) & small
             yield level, ends
             ended = spread(ended, level) | ends
@@ -190,8 +190,8 @@ class Pruned:
         raise no_public_error("which nodes were pruned depends on the noisy counts, and so on the data.")
 
 
-def _numbered(parts: Shape, shape: Shape) -> Array:
-    """Which of so many blocks each cell is in."""
+def _number_blocks(parts: Shape, shape: Shape) -> Array:
+    """Return the number of the block that each cell is in."""
     return spread(np.arange(math.prod(parts)).reshape(parts), shape)
 
 
@@ -201,4 +201,4 @@ def evenly(leaves: Array, shape: Shape) -> Array:
         return leaves
     if any(few > many for few, many in zip(leaves.shape, shape, strict=True)):
         raise ParameterError("leaves", f"at most as many as the cells {shape}", leaves.shape)
-    return spread(leaves / gathered(np.ones(shape), leaves.shape), shape)
+    return spread(leaves / gather(np.ones(shape), leaves.shape), shape)

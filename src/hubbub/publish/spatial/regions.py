@@ -7,19 +7,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.mechanisms.splits import Cuts
-from hubbub.mechanisms.staged import GRAIN, Step, Sums
+from hubbub.mechanisms.staged.splits import Cuts
+from hubbub.mechanisms.staged.staged import GRAIN, Step, Sums
 from hubbub.parameters import Real, probability, whole
-from hubbub.publish.layer import Array, Shape
 from hubbub.publish.spatial.prepared import (
     COUNTING,
     PreparedMap,
     everything,
     flat_map,
     parts,
-    prepared_map,
+    prepare_map,
     rows_at_least_one,
 )
+from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.strategies.strategy import OfCells
 from hubbub.publish.terms import Terms
 
 MEDIANS, FEW = Fraction(3, 10), Fraction(1, 10)
@@ -32,7 +33,7 @@ _TWICE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KdTree:
+class KdTree(OfCells):
     """Rectangles cut at private medians, along one axis after the other, so that leaves hold about as many rows each.
 
     One level is two cuts; all levels are counted, at shares that grow towards the leaves by the third root of 2, and
@@ -60,11 +61,11 @@ class KdTree:
         object.__setattr__(self, "counting", probability("counting", self.counting))
 
     def prepare(self, shape: Shape, terms: Terms) -> PreparedMap:
-        return prepared_map(_plan(self, shape, terms, kd=self.height, quad=0), terms)
+        return prepare_map(_plan(self, shape, terms, kd=self.height, quad=0), terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hybrid:
+class Hybrid(OfCells):
     """Private medians for the upper levels, halves for the lower ones: cuts are paid only where rows abound.
 
     Without ``quad`` there are as many lower levels as a noisy number of rows deserves.
@@ -90,7 +91,7 @@ class Hybrid:
         object.__setattr__(self, "counting", probability("counting", self.counting))
 
     def prepare(self, shape: Shape, terms: Terms) -> PreparedMap:
-        return prepared_map(_plan(self, shape, terms, kd=self.kd, quad=self.quad), terms)
+        return prepare_map(_plan(self, shape, terms, kd=self.kd, quad=self.quad), terms)
 
 
 def _plan(of: KdTree | Hybrid, shape: Shape, terms: Terms, *, kd: int | None, quad: int | None) -> "RegionsPlan":
@@ -113,7 +114,7 @@ def geometric(whole_price: int, levels: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionsPlan:
-    """How many rows if that decides anything, then all cuts, then the counts of all levels."""
+    """The plan in steps: the number of rows if that decides anything, then all cuts, then the counts of all levels."""
 
     shape: Shape
     kd: int | None
@@ -138,10 +139,10 @@ class RegionsPlan:
         if level >= len(counts):
             return None
         regions = self.levels(after[:paid], kd, quad)[level]
-        return Sums(labels=painted(self.shape, regions), weights=np.full(len(regions), counts[level]))
+        return Sums(labels=paint(self.shape, regions), weights=np.full(len(regions), counts[level]))
 
     def sizes(self, told: Sequence[Array]) -> tuple[int, int]:
-        """How many levels are cut at medians, and how many in halves."""
+        """Return the number of levels cut at medians, and of levels cut in halves."""
         if self.kd is not None and self.quad is not None:
             return self.kd, self.quad
         deep = round(math.log(max(rows_at_least_one(told) * self.worth / LEAF, 1), 4))
@@ -195,7 +196,7 @@ def _cut(regions: Array, places: Array) -> Array:
     return np.array(found)
 
 
-def painted(shape: Shape, regions: Array) -> Array:
+def paint(shape: Shape, regions: Array) -> Array:
     """The rectangle of each cell."""
     labels = np.full(shape, -1, dtype=np.int64)
     for place, (top, bottom, left, right) in enumerate(regions.tolist()):

@@ -1,0 +1,1 @@
+"""Subjects that an audit can be pointed at by name."""

@@ -1,0 +1,1 @@
+"""The gate and the session as subjects of an audit."""

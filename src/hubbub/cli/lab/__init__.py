@@ -1,0 +1,1 @@
+"""Commands of the attack lab, the anonymity checkers and the tour."""

@@ -1,0 +1,1 @@
+"""NumPy arrays in memory as an engine."""

@@ -1,0 +1,54 @@
+"""Facts of an engine's SQL for the printer: tables of words, and forms for what engines write in their own ways."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hubbub.engines.nodes.scalars import Scalar
+from hubbub.engines.nodes.vocabulary import Function, Guard, JoinForm, Operator, Prefix, Storage, Tag
+from hubbub.policy.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """An engine's SQL as data. A word that a table leaves out is one that the engine lacks: questions that need it are
+    refused when they are prepared, before anything is paid."""
+
+    name: str
+    quote_name: Callable[[str], str]
+    quote_text: Callable[[str], str]
+    """Literals that nothing in them can end."""
+    types: Mapping[Storage, str]
+    operators: Mapping[Operator, str]
+    prefixes: Mapping[Prefix, str]
+    functions: Mapping[Function, str]
+    """A name before the arguments; or, with braces in it, a form that has ``{0}`` for the first of them."""
+    joins: Mapping[JoinForm, str]
+    cast: Callable[[str, str], str]
+    safe_cast: Callable[[str, str], str]
+    """A value and its type. The second never raises: where it fails it is NULL."""
+    with_once: Callable[[str, str, str], str]
+    """A name, its query and what looks at it: rows are made once."""
+    all_but: Callable[[Sequence[str]], str]
+    """All columns but these."""
+    read_value: Callable[[str, Kind], str]
+    read_identity: Callable[[str, Kind, bool], str]
+    """Columns of a source by their quoted names: ``ScanValue`` and ``ScanIdentity`` say what must hold."""
+    hash: Callable[[Tag, str, Sequence[str]], str]
+    """The keyed hash of a unit and content, under the first two parameters: ``KeyedHash`` says what must hold."""
+    struct: Callable[[Mapping[str, str]], str]
+    list: Callable[[Sequence[str]], str]
+    files: Callable[[str, bool, bool], str] | None = None
+    """The rows of Parquet files, by their variable; None where the engine reads no files."""
+    light: int
+    """How long an expression may be to be written twice rather than bound."""
+    reference: Callable[[int], str]
+    bind: Callable[[Mapping[int, str], str], str]
+    """A bound value inside a body, and a body with its values around it, each computed once a row."""
+    guards: Mapping[Function | Operator, Guard]
+    """How functions and operators on reals are kept total; those that are not here are refused."""
+    domains: Mapping[Function | Operator, Callable[[Sequence[Scalar]], Scalar]] = field(default_factory=dict)
+    """For those that are guarded before: the condition on their arguments under which the result is finite."""
+
+    def guard(self, called: Function | Operator) -> Guard:
+        """Return how a function or an operator on reals is kept total."""
+        return self.guards.get(called, "refuse")

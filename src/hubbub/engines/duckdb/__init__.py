@@ -1,0 +1,1 @@
+"""DuckDB: statements run in processes that can read declared files and do nothing else."""

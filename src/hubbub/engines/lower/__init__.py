@@ -1,0 +1,1 @@
+"""From our operations to the statements that an engine runs."""

@@ -1,0 +1,82 @@
+"""The code of a combination of public groups: one whole number, or several where one of 63 bits cannot tell all apart.
+
+Codes are equal exactly where all places are: never a hash of them, so that no unit can decide about another's groups.
+
+Privacy:
+    Claim: rows of different combinations have different codes, and every code is below 2^63.
+    Proof: the places of one number lie in [0, n_1), …, [0, n_k) with Π n_i < 2^63 (``runs``): listed groups by their
+        tables, counted ones since rows beyond the range are left out (``place_counted``). Then
+        ((p_1 · n_2 + p_2) · n_3 + p_3) … is a number in mixed radix: it is at most Π n_i − 1 at every step, so nothing
+        wraps, and dividing by n_k, n_(k−1), … gives the places back. Combinations that one number cannot hold are a
+        struct of several.
+    Needs: whether a row is beyond a range depends on that row alone.
+    Ref: SOUNDNESS 6.
+"""
+
+import math
+from collections.abc import Sequence
+
+from hubbub.engines.nodes.scalars import Name, Scalar, StructField
+from hubbub.engines.nodes.words import constant, infix, struct, try_cast
+from hubbub.errors import ParameterError
+from hubbub.policy.kinds import Kind, Type, of
+from hubbub.query.ops import Group
+
+PACKED = 1 << 31
+"""Codes below this are put into one number with half of a hash."""
+_MOST = 1 << 63
+
+
+def is_counted(group: Group) -> bool:
+    """Return whether its values are places that nobody lists: a range from 0 on."""
+    return isinstance(group.values, range)
+
+
+def place_counted(group: Group, value: Scalar) -> tuple[Scalar, list[Scalar]]:
+    """Return the place of a row in such a group, and the conditions for having one; a missing value has none."""
+    values = group.values
+    if not isinstance(values, range) or (values.start, values.step) != (0, 1) or group.type is not Type.INTEGER:
+        raise ParameterError(f"values of {group.name}", "places from 0 on, of a whole number", values)
+    kind: Kind = group.expression.kind
+    ends: list[Scalar] = [
+        infix(">=", value, constant(0, of(Type.INTEGER))),
+        infix("<", value, constant(values.stop, of(Type.INTEGER))),
+    ]
+    return (try_cast(value, "int64") if kind.wide else value), ends
+
+
+def is_wide(groups: Sequence[Group]) -> bool:
+    """Return whether there are more combinations than go into a packed code."""
+    return math.prod(len(group.values) for group in groups) >= PACKED
+
+
+def runs(groups: Sequence[Group]) -> list[list[int]]:
+    """Return the places of groups that share a number, from the first group on: as many as 63 bits tell apart."""
+    found: list[list[int]] = [[]]
+    many = 1
+    for index, group in enumerate(groups):
+        if many * len(group.values) >= _MOST:
+            found.append([])
+            many = 1
+        found[-1].append(index)
+        many *= len(group.values)
+    return found
+
+
+def code(groups: Sequence[Group], places: Sequence[Scalar]) -> Scalar:
+    """Make the code of a row from its place in each group: the last group's places change fastest."""
+    numbers = [_number([groups[index] for index in run], [places[index] for index in run]) for run in runs(groups)]
+    return numbers[0] if len(numbers) == 1 else struct({f"k{index}": one for index, one in enumerate(numbers)})
+
+
+def numbers(groups: Sequence[Group], code_: Name) -> list[Scalar]:
+    """Take such a code apart into its numbers."""
+    many = len(runs(groups))
+    return [code_] if many == 1 else [StructField(code_, f"k{index}") for index in range(many)]
+
+
+def _number(groups: Sequence[Group], places: Sequence[Scalar]) -> Scalar:
+    found = places[0]
+    for group, place in zip(groups[1:], places[1:], strict=True):
+        found = infix("+", infix("*", found, constant(len(group.values), of(Type.INTEGER))), place)
+    return found

@@ -1,0 +1,232 @@
+"""Nodes that stand for values: of a row, of a group of rows, or of nothing at all.
+
+Nodes are frozen and hold nothing but what is said; how it is said is for a dialect's printer. One node may stand in
+several places of a statement.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hubbub.engines.nodes.vocabulary import Function, Operator, Prefix, Storage, Tag
+from hubbub.policy.kinds import Kind
+from hubbub.query.expression import Value
+
+if TYPE_CHECKING:
+    from hubbub.engines.nodes.queries import Query
+
+
+class Node:
+    """Anything that a printer prints. Put into a text it would be no SQL, so that this raises."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        raise TypeError("A node is printed in a dialect")
+
+
+class Scalar(Node):
+    """A value, or what can be shown by a SELECT."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Scalar):
+    """A column; of a relation, where two could be meant."""
+
+    column: str
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Scalar):
+    """A literal, exact to the last bit: of the type of its kind, or of no stated type."""
+
+    value: Value
+    kind: Kind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Scalar):
+    """A function; ``distinct`` lets an aggregate see each value once."""
+
+    function: Function
+    arguments: tuple[Scalar, ...] = ()
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Infix(Scalar):
+    """An operator between pieces."""
+
+    operator: Operator
+    pieces: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixed(Scalar):
+    """An operator before a piece."""
+
+    operator: Prefix
+    piece: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Scalar):
+    """A test whether a value is missing; or, where that is denied, whether it is there."""
+
+    piece: Scalar
+    denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Scalar):
+    """A value as another type. A safe one gives NULL where it fails; any other cannot fail where it is used."""
+
+    piece: Scalar
+    to: Storage
+    safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Scalar):
+    """The value of the first condition that holds; otherwise the last, or NULL."""
+
+    pairs: tuple[tuple[Scalar, Scalar], ...]
+    otherwise: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Among(Scalar):
+    """A test whether a value equals one of several."""
+
+    piece: Scalar
+    choices: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded(Scalar):
+    """A function or an operator on reals, made total: NULL wherever its result is not finite, and never an error.
+
+    How an engine keeps that promise is its dialect's ``guard`` for the function.
+    """
+
+    operation: Apply | Infix
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Scalar):
+    """A body that looks at values as often as it likes, by ``Bound``; long ones are computed once.
+
+    A value may have a Let inside. The body sees the values of its own Let alone.
+    """
+
+    values: tuple[Scalar, ...]
+    body: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Scalar):
+    """One of the values of the Let around it, by its place from 0 on."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedHash(Scalar):
+    """A hash of a unit and of content under both secret numbers: 64 bits that nobody without them can foresee.
+
+    It depends on the values alone, and missing ones have a hash too. Ties are for whoever orders by it to break.
+    """
+
+    tag: Tag
+    unit: Scalar
+    content: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Descending(Scalar):
+    """In an order: the greatest first. Missing values come last all the same."""
+
+    piece: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNode(Scalar):
+    """A function of a row among the rows of its partition, in an order; missing values come last."""
+
+    called: Apply
+    partition: tuple[Scalar, ...] = ()
+    order: tuple[Scalar, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(Scalar):
+    """Several values as one that is equal where all of them are, missing ones included."""
+
+    fields: tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StructField(Scalar):
+    """One of them, of a column that holds such a value."""
+
+    struct: Name
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Scalar):
+    """Values of one type as one list."""
+
+    items: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarQuery(Scalar):
+    """The one value of a query that has one row at most; missing where it has none."""
+
+    query: "Query"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanValue(Scalar):
+    """A column of a source, read as a kind: what the type, the range or the calendar cannot hold is missing."""
+
+    column: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ScanIdentity(Scalar):
+    """A column that names a unit or leads to one: missing unless no other value is read as the same.
+
+    ``replaced`` says that the source's reader puts one letter for all bytes that are no text.
+    """
+
+    column: str
+    kind: Kind
+    replaced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alias(Scalar):
+    """A shown value, by a name."""
+
+    piece: Scalar
+    called: str
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Scalar):
+    """All columns: of one relation, or but some."""
+
+    of: str | None = None
+    but: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingSets(Scalar):
+    """Several groupings of the same rows: by each of these alone."""
+
+    keys: tuple[Scalar, ...]

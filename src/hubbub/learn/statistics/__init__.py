@@ -1,0 +1,1 @@
+"""The statistics that estimators are computed from, over arrays and in engines."""

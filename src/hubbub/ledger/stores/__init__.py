@@ -1,0 +1,1 @@
+"""Stores that keep a ledger: SQLite or PostgreSQL, one writer at a time."""

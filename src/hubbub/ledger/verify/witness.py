@@ -1,0 +1,289 @@
+"""A second reading of the entries of a ledger that trusts no balance.
+
+``rules`` decides what may be written by looking at tables. The witness reads the entries alone, in order, keeps its own
+small notes, and says at which entry something was written that the rules do not allow: a charge below its price, a cap
+passed, a limit left out, a second answer, anything for a principal
+who was frozen.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from hubbub.ledger.book import damage_at
+from hubbub.ledger.entry import GENESIS, Entry, canonical
+from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder
+from hubbub.ledger.terms import ALLOWANCE, OWNER
+from hubbub.privacy.events.event import event_from_json
+from hubbub.privacy.filter import Filter, Spent
+
+Content = Mapping[str, Any]
+
+_CHARGED, _ANSWERED, _PUBLIC = 1, 2, 3
+
+
+@dataclass(slots=True)
+class _Balance:
+    terms: str
+    filter: Filter
+    opened: int
+    length: int | None
+    """Of a period, in microseconds."""
+    period: int = 0
+    loss: int = 0
+    failure: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    project: str | None
+    expires: int | None
+    revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Paid:
+    account: str
+    principal: str
+    project: str | None
+    loss: int
+    failure: int
+
+
+class Witness:
+    """Sees one entry after the other; raises LedgerCorrupt at the first that should not be there."""
+
+    def __init__(self) -> None:
+        self.ledger: str | None = None
+        self._link = GENESIS
+        self._balances: dict[tuple[str, str, str], _Balance] = {}
+        self._grants: dict[tuple[str, str], _Grant] = {}
+        self._failures: dict[tuple[str, str], int] = {}
+        self._paid: list[_Paid | None] = [None]
+        self._state = bytearray(1)
+        self._shared: dict[int, set[tuple[str, str | None]]] = {}
+        self._alike: dict[_Paid, _Paid] = {}
+
+    @property
+    def accounts(self) -> int:
+        """The number of accounts that were opened."""
+        return sum(kind == ACCOUNT for _, kind, _ in self._balances)
+
+    def see(self, entry: Entry, content: Content) -> None:
+        """Check one entry, the next in order."""
+        self._paid.append(None)
+        self._state.append(0)
+        _SEEN[entry.kind](self, entry, content)
+        self._link = entry.hash
+
+    def _on_name(self, entry: Entry, content: Content) -> None:
+        if entry.seq != 1:
+            raise damage_at(entry.seq, "a ledger begins a second time")
+        self.ledger = content["ledger"]
+
+    def _account(self, entry: Entry, content: Content) -> None:
+        if (content["account"], ACCOUNT, "") in self._balances:
+            raise damage_at(entry.seq, "the account was opened before")
+        self._set_terms(entry, content, ACCOUNT, "")
+
+    def _project(self, entry: Entry, content: Content) -> None:
+        self._set_terms(entry, content, PROJECT, content["project"])
+
+    def _on_grant(self, entry: Entry, content: Content) -> None:
+        account, principal, project = content["account"], content["principal"], content["project"]
+        if principal == OWNER:
+            raise damage_at(entry.seq, "the owner needs no grant")
+        if project is not None and (account, PROJECT, project) not in self._balances:
+            raise damage_at(entry.seq, "its project was never opened")
+        self._set_terms(entry, content, PRINCIPAL, principal)
+        self._grants[account, principal] = _Grant(project, content["expires"], revoked=False)
+
+    def _on_revocation(self, entry: Entry, content: Content) -> None:
+        key = content["account"], content["principal"]
+        if key not in self._grants:
+            raise damage_at(entry.seq, "there was no grant to revoke")
+        self._grants[key] = _Grant(None, None, revoked=True)
+
+    def _set_terms(self, entry: Entry, content: Content, kind: str, name: str) -> None:
+        account = content["account"]
+        holder = Holder(
+            account=account, kind=kind, name=name, terms=canonical(content["terms"]), opened=0, period=0, spent=Spent()
+        )
+        length = holder.renewal.microseconds if holder.renewal else None
+        if kind != ACCOUNT:
+            above = self._balance(entry, account, ACCOUNT, "").filter
+            if type(above) is not type(holder.filter) or above.neighbors is not holder.filter.neighbors:
+                raise damage_at(entry.seq, "its limit is not counted like its account")
+        known = self._balances.setdefault(
+            (account, kind, name), _Balance(holder.terms, holder.filter, entry.time, length)
+        )
+        known.terms, known.filter, known.length = holder.terms, holder.filter, length
+
+    def _balance(self, entry: Entry, account: str, kind: str, name: str) -> _Balance:
+        try:
+            return self._balances[account, kind, name]
+        except KeyError:
+            raise damage_at(entry.seq, f"it is about a {kind} that was never opened") from None
+
+    def _on_renewal(self, entry: Entry, content: Content) -> None:
+        balance = self._balance(entry, content["account"], content["holder"], content["name"])
+        period = content["period"]
+        if balance.length is None:
+            raise damage_at(entry.seq, "it renews a budget that is not renewed by its terms")
+        if not balance.period < period == (entry.time - balance.opened) // balance.length:
+            raise damage_at(entry.seq, "it renews a budget before its time")
+        balance.period, balance.loss, balance.failure = period, 0, 0
+
+    def _on_charge(self, entry: Entry, content: Content) -> None:
+        account, principal = content["account"], content["principal"]
+        own = self._balance(entry, account, ACCOUNT, "")
+        project = self._check_grant(entry, account, principal)
+        if content["project"] != project:
+            raise damage_at(entry.seq, "it names another project than the grant")
+        loss, failure = price(own.terms, canonical(content["events"]))
+        if (content["loss"], content["failure"]) != (loss, failure):
+            raise damage_at(
+                entry.seq,
+                f"it was charged {content['loss']} units and {content['failure']} of failure, but its events cost "
+                f"{loss} and {failure}",
+            )
+        holders = [[ACCOUNT, ""]]
+        if project is not None:
+            holders.append([PROJECT, project])
+        if principal != OWNER:
+            holders.append([PRINCIPAL, principal])
+        self._spend(entry, content, holders)
+        paid = _Paid(sys.intern(account), sys.intern(principal), project, loss, failure)
+        self._paid[entry.seq] = self._alike.setdefault(paid, paid)
+        self._state[entry.seq] = _CHARGED
+
+    def _share(self, entry: Entry, content: Content) -> None:
+        charge, principal = content["charge"], content["principal"]
+        paid = self._charge_of(entry, charge)
+        project = self._check_grant(entry, paid.account, principal)
+        if (content["account"], content["project"]) != (paid.account, project):
+            raise damage_at(entry.seq, "it names another account or project than its charge and grant")
+        if self._state[charge] < _ANSWERED:
+            raise damage_at(entry.seq, f"it shares the answer of entry {charge}, which had none")
+        if principal == OWNER or self._holds(charge, principal):
+            raise damage_at(entry.seq, f"it shares the answer of entry {charge} with someone who has it")
+        if (content["loss"], content["failure"]) != (paid.loss, paid.failure):
+            raise damage_at(entry.seq, f"it costs another amount than entry {charge}")
+        shared = self._shared.setdefault(charge, set())
+        holders = [[PRINCIPAL, principal]]
+        if project is not None and project not in {paid.project, *(under for _, under in shared)}:
+            holders.append([PROJECT, project])
+        self._spend(entry, content, holders)
+        shared.add((principal, project))
+
+    def _spend(self, entry: Entry, content: Content, holders: list[list[str]]) -> None:
+        if sorted(content["holders"]) != sorted(holders):
+            raise damage_at(entry.seq, "it was not charged to everyone whose limit it counts against")
+        loss, failure = content["loss"], content["failure"]
+        for kind, name in holders:
+            balance = self._balance(entry, content["account"], kind, name)
+            balance.loss += loss
+            balance.failure += failure
+            caps = balance.filter
+            if balance.loss > caps.loss_cap or (failure and balance.failure > caps.failure_cap):
+                raise damage_at(entry.seq, f"it passes the cap of the {kind}")
+
+    def _check_grant(self, entry: Entry, account: str, principal: str) -> str | None:
+        """The project of the grant that was good at the time."""
+        if principal == OWNER:
+            return None
+        grant = self._grants.get((account, principal))
+        if grant is None or grant.revoked or (grant.expires is not None and entry.time >= grant.expires):
+            raise damage_at(entry.seq, "its principal had no grant then")
+        self._refuse_frozen(entry, account, principal)
+        return grant.project
+
+    def _refuse_frozen(self, entry: Entry, account: str, principal: str) -> None:
+        if principal != OWNER and self._failures.get((account, principal), 0) >= ALLOWANCE:
+            raise damage_at(entry.seq, "its principal was frozen then")
+
+    def _holds(self, charge: int, principal: str) -> bool:
+        paid = self._paid[charge]
+        assert paid is not None
+        return paid.principal == principal or any(who == principal for who, _ in self._shared.get(charge, ()))
+
+    def _charge_of(self, entry: Entry, charge: object) -> _Paid:
+        paid = self._paid[charge] if type(charge) is int and 0 < charge < entry.seq else None
+        if paid is None:
+            raise damage_at(entry.seq, f"entry {charge!r}, to which it points, is not an earlier charge")
+        return paid
+
+    def _serve(self, entry: Entry, content: Content) -> None:
+        charge, principal = content["charge"], content["principal"]
+        paid = self._charge_of(entry, charge)
+        self._check_grant(entry, paid.account, principal)
+        if not (principal == OWNER or self._state[charge] == _PUBLIC or self._holds(charge, principal)):
+            raise damage_at(entry.seq, f"it serves the answer of entry {charge} to someone who has not paid")
+
+    def _answer(self, entry: Entry, content: Content) -> None:
+        charge = content["charge"]
+        paid = self._charge_of(entry, charge)
+        if self._state[charge] != _CHARGED:
+            raise damage_at(entry.seq, f"it is a second answer to entry {charge}")
+        self._refuse_frozen(entry, paid.account, paid.principal)
+        self._state[charge] = _ANSWERED
+
+    def _on_failure(self, entry: Entry, content: Content) -> None:
+        charge, who = content["charge"], (content["account"], content["principal"])
+        paid = self._charge_of(entry, charge)
+        if who != (paid.account, paid.principal):
+            raise damage_at(entry.seq, f"it names another account or principal than entry {charge}, which failed")
+        if (self._state[charge] == _CHARGED) is bool(content.get("after_answer")):  # a watch fails after it was settled
+            had = "had its answer" if self._state[charge] != _CHARGED else "had none"
+            raise damage_at(entry.seq, f"it is a failure of entry {charge}, which {had}")
+        self._refuse_frozen(entry, *who)
+        self._failures[who] = self._failures.get(who, 0) + 1
+
+    def _on_thaw(self, entry: Entry, content: Content) -> None:
+        if not self._failures.pop((content["account"], content["principal"]), 0):
+            raise damage_at(entry.seq, "there was no failure to forgive")
+
+    def _publish(self, entry: Entry, content: Content) -> None:
+        charge = content["charge"]
+        self._charge_of(entry, charge)
+        if self._state[charge] < _ANSWERED:
+            raise damage_at(entry.seq, f"it publishes the answer of entry {charge}, which had none")
+        self._state[charge] = _PUBLIC
+
+    def _fact(self, entry: Entry, content: Content) -> None:
+        if self._charge_of(entry, content["paid"]).account != content["account"]:
+            raise damage_at(entry.seq, "it was paid for by another account")
+
+    def _on_adoption(self, entry: Entry, content: Content) -> None:
+        if (content["seq"], content["head"]) != (entry.seq - 1, self._link):
+            raise damage_at(entry.seq, "it adopts another ledger than the one before it")
+
+
+@lru_cache(maxsize=1 << 16)
+def price(terms: str, events: str) -> tuple[int, int]:
+    """Return the cost of stored events to an account with these terms, in units: each event rounded up by itself."""
+    counted = Holder(account="", kind=ACCOUNT, name="", terms=terms, opened=0, period=0, spent=Spent()).filter
+    parts = [counted.charge_of(event_from_json(stored)) for stored in json.loads(events)]
+    return sum(part.loss for part in parts), sum(part.failure for part in parts)
+
+
+_SEEN: Mapping[str, Callable[[Witness, Entry, Content], None]] = {
+    "ledger": Witness._on_name,
+    "adopt": Witness._on_adoption,
+    "account": Witness._account,
+    "project": Witness._project,
+    "grant": Witness._on_grant,
+    "revoke": Witness._on_revocation,
+    "renewal": Witness._on_renewal,
+    "charge": Witness._on_charge,
+    "serve": Witness._serve,
+    "share": Witness._share,
+    "answer": Witness._answer,
+    "publish": Witness._publish,
+    "fact": Witness._fact,
+    "failure": Witness._on_failure,
+    "thaw": Witness._on_thaw,
+}

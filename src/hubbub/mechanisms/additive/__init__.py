@@ -1,0 +1,1 @@
+"""Noise that is added to numbers, and randomized response."""

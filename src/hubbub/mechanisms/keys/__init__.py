@@ -1,0 +1,1 @@
+"""Partition selection: which private keys may be released."""

@@ -1,0 +1,1 @@
+"""Mechanisms whose noise follows the data: smooth sensitivity, tests, sample-and-aggregate."""

@@ -1,0 +1,1 @@
+"""Objective perturbation: minimise a convex loss with a noisy linear term."""

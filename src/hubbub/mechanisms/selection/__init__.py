@@ -1,0 +1,1 @@
+"""Selection: one of many candidates, a quantile, an extreme or a price."""

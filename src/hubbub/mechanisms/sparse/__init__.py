@@ -1,0 +1,1 @@
+"""The sparse vector technique, and counts over domains that are almost empty."""

@@ -1,0 +1,1 @@
+"""One specimen of every mechanism, for conformance tests, audits and documentation."""

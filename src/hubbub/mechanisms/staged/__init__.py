@@ -1,0 +1,1 @@
+"""Measurements in stages, where each release decides what is measured next."""

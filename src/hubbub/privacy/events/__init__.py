@@ -1,0 +1,1 @@
+"""Events: frozen, versioned records of what running a mechanism once has cost."""

@@ -1,0 +1,1 @@
+"""Sample-and-aggregate: run any program on blocks of units, each in a sandbox of its own."""

@@ -1,0 +1,1 @@
+"""Inference: estimates that agree with each other, out of noisy measurements."""

@@ -1,0 +1,1 @@
+"""Marginals: tables over few columns each, without the cells of the whole table."""

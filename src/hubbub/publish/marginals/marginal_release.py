@@ -1,0 +1,293 @@
+"""Marginals that were published: each with its labels and error bars, all in agreement, free to use again."""
+
+import itertools
+import math
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.gate.meter import Meter
+from hubbub.gate.release import CONFIDENCE
+from hubbub.gate.sealed import Sealed
+from hubbub.parameters import Real, probability, rational
+from hubbub.publish.contribution import Contribution
+from hubbub.publish.domain import Axis, Domain
+from hubbub.publish.inference.projection import onto_simplex
+from hubbub.publish.inference.whole_numbers import whole_with_total
+from hubbub.publish.marginals.contrast import contrast
+from hubbub.publish.marginals.marginals import Marginals, PreparedMarginals, cell_variances, from_parts
+from hubbub.publish.marginals.nonnegative import nonnegative_residuals
+from hubbub.publish.marginals.records import Axes, MarginalSource, Records
+from hubbub.publish.marginals.render import render_tables
+from hubbub.publish.marginals.residual import along
+from hubbub.publish.release.published import Estimate, Published, Receipt
+from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
+from hubbub.publish.strategies.layer import Array
+from hubbub.publish.terms import Terms
+
+
+def run_table(
+    records: Any,
+    domain: Domain,
+    strategy: Marginals,
+    *,
+    epsilon: Real,
+    delta: Real = 0,
+    contribution: Contribution | None = None,
+    meter: Meter | None = None,
+    account: str = ACCOUNT,
+) -> "MarginalRelease":
+    """Publish marginals of a table: codes in rows and columns, ``Records``, or counts from an engine.
+
+    ``Contribution(total=m)`` for m rows a unit. Without a ``meter`` nobody keeps count.
+    """
+    source: MarginalSource = records if hasattr(records, "marginal") else Records(records, domain)
+    if source.shape != domain.shape:
+        raise ParameterError("records", f"counts over the domain, {domain.shape}", source.shape)
+    terms = Terms.at(epsilon, delta, contribution=contribution)
+    strategy = strategy.name_axes(domain)
+    prepared = strategy.prepare(domain.shape, terms)
+    noisy, entry = measure_layers(prepared, Sealed(source), meter=meter or own_gate(terms, account), account=account)
+    return MarginalRelease(
+        strategy=strategy, prepared=prepared, domain=domain, noisy=tuple(noisy), account=account, entry=entry
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marginal:
+    """One table: estimated counts, a dimension an axis."""
+
+    axes: tuple[Axis, ...]
+    values: Array
+    deviation: Array | None
+    """The standard deviation of every cell, exact and public."""
+    why_no_interval: str | None = None
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[Array, Array] | None:
+        """Low and high ends, each cell for itself; approximate for Laplace noise, where it is a sum of many."""
+        if self.deviation is None:
+            return None
+        margin = self.deviation * NormalDist().inv_cdf((1 + float(probability("confidence", confidence))) / 2)
+        return self.values - margin, self.values + margin
+
+    def nonnegative(self) -> "Marginal":
+        """The nearest table without negative counts and with the same total; others of the release stay as they are."""
+        made = onto_simplex(self.values, total=max(0.0, float(self.values.sum())))
+        return self._change(made, "non-negative")
+
+    def whole(self) -> "Marginal":
+        """Whole counts, each moved by less than 1, that keep the total as near as whole numbers can."""
+        return self._change(whole_with_total(self.values), "whole")
+
+    def rows(self, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
+        """A row a cell: its labels, ``value``, and ``low`` and ``high`` where there are intervals."""
+        ends = self.interval(confidence)
+        found = []
+        for place in np.ndindex(*self.values.shape):
+            row = {axis.name: axis.labels[at] for axis, at in zip(self.axes, place, strict=True)}
+            row["value"] = float(self.values[place])
+            if ends is not None:
+                row |= {"low": float(ends[0][place]), "high": float(ends[1][place])}
+            found.append(row)
+        return found
+
+    def _change(self, values: Array, step: str) -> "Marginal":
+        why = self.why_no_interval or f"The table was made {step}, so that errors depend on the data."
+        return replace(self, values=values, deviation=None, why_no_interval=why)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MarginalRelease:
+    """The release. Marginals of the same columns agree, whichever larger one they are summed up from."""
+
+    strategy: Marginals
+    prepared: PreparedMarginals
+    domain: Domain
+    noisy: tuple[Any, ...]
+    account: str
+    entry: int
+    steps: tuple[str, ...] = ()
+    made: Array | None = field(default=None, compare=False, repr=False)
+    """Residuals after the steps; None where there were none."""
+    known_total: bool = False
+    receipt: Receipt | None = None
+    """None where no ledger was involved."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
+
+    @classmethod
+    def of(cls, published: Published) -> "MarginalRelease":
+        """From a release of ``Marginals`` that was made of cells or loaded from a file, as it was drawn."""
+        if not isinstance(published.strategy, Marginals) or not isinstance(published.prepared, PreparedMarginals):
+            raise ParameterError("published", "a release of Marginals", published.strategy.name)
+        return cls(
+            strategy=published.strategy,
+            prepared=published.prepared,
+            domain=published.domain,
+            noisy=published.noisy,
+            account=published.account,
+            entry=published.entry,
+            receipt=published.receipt,
+            stored=published.stored,
+        )
+
+    @property
+    def as_published(self) -> Published:
+        """The same as it was drawn, which is stored and certified. Its cells are often more than can be listed."""
+        return Published(
+            strategy=self.strategy,
+            prepared=self.prepared,
+            domain=self.domain,
+            noisy=self.noisy,
+            account=self.account,
+            entry=self.entry,
+            receipt=self.receipt,
+            stored=self.stored,
+        )
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.prepared.terms.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        return self.prepared.terms.delta
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss."""
+        return self.as_published.certificate()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As JSON, as it was drawn: steps since are free to repeat. ``MarginalRelease.of(publish.load(path))``."""
+        self.as_published.save(path)
+
+    def __repr__(self) -> str:
+        return render_tables(self)
+
+    @cached_property
+    def residuals(self) -> dict[Axes, Array]:
+        """The part that each set of columns adds to those below it."""
+        flat = self.prepared.coefficients(self.noisy) if self.made is None else self.made
+        return dict(self.prepared.layer.blocks(flat))
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """The marginals that were asked for; every part of one of them can be had too."""
+        return tuple(tuple(self.domain.axes[axis].name for axis in one) for one in self.prepared.workload)
+
+    def marginal(self, *names: str) -> Marginal:
+        """The table of these columns, in this order."""
+        marginal, order = self._places(names)
+        values = from_parts(marginal, self.domain.shape, self._below(marginal)).transpose(order)
+        spread = self._deviations(marginal)
+        return Marginal(
+            axes=tuple(self.domain.axis(name) for name in names),
+            values=values,
+            deviation=None if spread is None else spread.transpose(order),
+            why_no_interval=self.why_no_interval,
+        )
+
+    def table(self, *names: str, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
+        """The same as rows."""
+        return self.marginal(*names).rows(confidence)
+
+    def range(self, *, confidence: float = CONFIDENCE, **named: Any) -> Estimate:
+        """Estimate the count between labels, both included: ``range(age=(18, 65),
+        ward="surgery")``, with the exact error.
+        """
+        share = float(probability("confidence", confidence))
+        marginal, _ = self._places(tuple(named))
+        box = self.domain.box(named)
+        weights = []
+        for place in marginal:
+            weights.append(contrast(self.domain.shape[place]).inverse[box[place]].sum(axis=0))
+        value = variance = 0.0
+        spread = self._spread()
+        for one, part in self._below(marginal).items():
+            picked = [
+                weight[1:] if place in one else weight[:1] for place, weight in zip(marginal, weights, strict=True)
+            ]
+            stacked = part.reshape([len(weight) for weight in picked])
+            value += float(along(stacked, [weight[np.newaxis] for weight in picked]).item())
+            variance += spread[one] * math.prod(float(weight @ weight) for weight in picked)
+        if self.why_no_interval is not None:
+            why = self.why_no_interval
+            return Estimate(value=value, deviation=None, low=None, high=None, confidence=share, why_no_interval=why)
+        margin = math.sqrt(variance) * NormalDist().inv_cdf((1 + share) / 2)
+        return Estimate(
+            value=value, deviation=math.sqrt(variance), low=value - margin, high=value + margin, confidence=share
+        )
+
+    @property
+    def why_no_interval(self) -> str | None:
+        data_dependent = [step for step in self.steps if not step.startswith("with the given total")]
+        if not data_dependent:
+            return None
+        return f"The marginals were made {', '.join(data_dependent)}, so that errors depend on the data."
+
+    def with_total(self, total: Real) -> "MarginalRelease":
+        """With a number of rows that is public anyway: exact from now on, and error bars stay, a little smaller.
+
+        The noise of the total is independent of all other noise, so nothing else changes.
+        """
+        exact = float(rational("total", total))
+        if any(step == "non-negative" for step in self.steps):
+            raise ParameterError("with_total", "called before nonnegative, which keeps the total", self.steps)
+        flat = self._flat()
+        flat[0] = exact
+        return replace(self, made=flat, steps=(*self.steps, f"with the given total {exact:g}"), known_total=True)
+
+    def nonnegative(self, *, rounds: int = 200, tolerance: float = 0.5) -> "MarginalRelease":
+        """The nearest marginals that agree and are not negative, in the metric of the noise.
+
+        Nearest in that metric means never further from the truth than before. Counts below zero by ``tolerance`` are
+        let pass, and it stops after so many ``rounds`` in any case.
+        """
+        found = nonnegative_residuals(
+            self.prepared.workload,
+            self.domain.shape,
+            self.residuals,
+            self._spread(),
+            rounds=rounds,
+            tolerance=tolerance,
+        )
+        return replace(
+            self,
+            made=np.concatenate([found[one].reshape(-1) for one in self.prepared.layer.sets]),
+            steps=(*self.steps, "non-negative"),
+        )
+
+    def _flat(self) -> Array:
+        return np.concatenate([part.reshape(-1) for part in self.residuals.values()])
+
+    def _spread(self) -> dict[Axes, float]:
+        spread = self.prepared.spread()
+        return spread | {(): 0.0} if self.known_total else spread
+
+    def _below(self, marginal: Axes) -> dict[Axes, Array]:
+        parts = itertools.chain.from_iterable(
+            itertools.combinations(marginal, length) for length in range(len(marginal) + 1)
+        )
+        return {one: self.residuals[one] for one in parts if one in self.residuals}
+
+    def _deviations(self, marginal: Axes) -> Array | None:
+        if self.why_no_interval is not None:
+            return None
+        spreads = [contrast(self.domain.shape[axis]).spread for axis in marginal]
+        return np.sqrt(cell_variances(marginal, self._spread(), spreads))
+
+    def _places(self, names: tuple[str, ...]) -> tuple[Axes, tuple[int, ...]]:
+        all_names = [axis.name for axis in self.domain.axes]
+        places = [all_names.index(self.domain.axis(name).name) for name in names]
+        if len(set(places)) != len(places) or not any(set(places) <= set(one) for one in self.prepared.workload):
+            shown = ", ".join("×".join(one) for one in self.names[:4]) + (" …" if len(self.names) > 4 else "")
+            raise ParameterError("marginal", f"different columns of a published marginal ({shown})", names)
+        rising = tuple(sorted(places))
+        return rising, tuple(rising.index(place) for place in places)

@@ -1,0 +1,1 @@
+"""Published releases: estimates with their errors, as objects, text, files and data frames."""

@@ -1,0 +1,1 @@
+"""The aggregates of a question: what each one measures, and how its value is computed from noise."""

@@ -1,0 +1,199 @@
+"""The definition of an aggregate: its SQL, what it measures, how noisy numbers are combined, and its error.
+
+A function is one value of a subclass, in a file of its own, and one line of ``table.FUNCTIONS``. Nothing else knows
+which functions there are. ``docs/adding.md`` says how to add one.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlglot import exp
+
+from hubbub.policy.kinds import Kind, Type, integer
+from hubbub.query.aggregates.noisy import CONFIDENCE, Margins, NoisyCell
+from hubbub.query.answer.columns import PLAIN, Nesting
+from hubbub.query.check.bounds import Interval
+from hubbub.query.expression import Expression
+from hubbub.query.ops import Tally
+from hubbub.query.plan.collect import Collector, Ingredients
+from hubbub.query.plan.statistic import NoisyNumber
+from hubbub.query.question import Asked
+
+if TYPE_CHECKING:
+    from hubbub.query.read.aggregates import AggregateReader
+
+Builder = Callable[[Sequence[Any]], exp.Expr]
+"""Makes a node of the arguments of a call."""
+MOST_NOISY = 1 << 62
+"""Noisy whole numbers are taken to lie within this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateFunction(ABC):
+    """One aggregate. The flags say what the rest of a question may rely on."""
+
+    name: str
+    """As it is called in explanations, and by itself."""
+    titles: tuple[str, ...] = ()
+    """The names by which refusals list it."""
+    nodes: tuple[type[exp.Expr], ...] = ()
+    """The parsed calls that it reads."""
+    spellings: tuple[tuple[str, Builder], ...] = ()
+    """Names that the parser does not know, or reads otherwise, and what they are read as."""
+
+    operands: ClassVar[frozenset[str]] = frozenset()
+    """Parts of a call beside its first argument."""
+    bounds_taken: ClassVar[tuple[str, ...]] = ()
+    """The named bounds that may stand in a call."""
+    is_ordered: ClassVar[bool] = False
+    """Whether it may stand before WITHIN GROUP (ORDER BY …)."""
+    is_nested: ClassVar[bool] = False
+    """Whether it puts a list or a mapping into a cell, of which nothing further is computed."""
+    is_additive: ClassVar[bool] = False
+    """Whether it is one noisy tally as it is, so that its error is public before anything is drawn."""
+    is_total: ClassVar[bool] = False
+    """Whether what a unit adds to a group can be bounded as a whole, where no bounds of values are known."""
+    has_interval: ClassVar[bool] = True
+    """Whether its error is one of values; that of a choice is one of ranks."""
+    counts_rows: ClassVar[bool] = True
+    """Whether it needs to know how many rows of a unit count in a group."""
+    buys_bounds: ClassVar[bool] = True
+    """Whether bounds of its arguments that nobody declared can be bought for it."""
+
+    # Reading
+
+    @abstractmethod
+    def read(self, node: exp.Expr, order: exp.Expr | None, reader: "AggregateReader") -> tuple[Asked, ...]:
+        """Read a call: one number, or one for each quantile of a list."""
+
+    def rewrite(self, node: exp.Expr) -> exp.Expr:
+        """Return a call that means the same, where it is read as another function."""
+        return node
+
+    def is_list(self, node: exp.Expr, order: exp.Expr | None) -> bool:
+        """Return whether a call makes several columns."""
+        return False
+
+    def read_operands(self, node: exp.Expr) -> frozenset[str]:
+        """Return the parts of a call that are read."""
+        return self.operands
+
+    # Measuring and combining
+
+    @abstractmethod
+    def measure(self, asked: Asked, collector: Collector) -> Ingredients:
+        """Add what it needs, and return what it is made of."""
+
+    @abstractmethod
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the number that was asked for, with the interval that its law gives."""
+
+    # What is public about it
+
+    def kind(self, asked: Asked) -> Kind:
+        """Return what its numbers are."""
+        return Kind(type=Type.REAL)
+
+    def nesting(self, asked: Asked) -> Nesting:
+        """Return what a cell holds."""
+        return PLAIN
+
+    def clamps(self, asked: Asked, part: Ingredients) -> Iterator[tuple[str, Expression, Interval]]:
+        """Say which values are clamped where, and for what."""
+        yield from list_clamps((asked.text, tally) for tally in part.tallies[-1:] if part.bounds is not None)
+
+    def explain(self, asked: Asked, part: Ingredients, margins: Margins) -> dict[str, Any]:
+        """Say what it costs in error: here, of a function of several noisy sums."""
+        return explain_sums(asked, part, margins, *self.describe_error(part, margins))
+
+    def describe_error(self, part: Ingredients, margins: Margins) -> tuple[str, float | None]:
+        """Say how far it may be off, and by how much where that is known beforehand."""
+        tallies, beta = part.tallies, (1 - CONFIDENCE) / len(part.tallies)
+        needed = ", ".join(f"± {shorten(margins.bound(tally, beta))}" for tally in tallies)
+        name = name_mechanism(tallies[0], margins)
+        return f"from {len(tallies)} noisy sums ({needed}), {name}; its own interval follows from them", None
+
+    def describe_group_bounds(self) -> str:
+        """Say what is clamped where the question bounds what a unit adds to a group."""
+        return "what a unit adds to a group"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditiveFunction(AggregateFunction):
+    """One noisy tally, shown as it is."""
+
+    is_additive: ClassVar[bool] = True
+
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the noisy tally."""
+        return cell.number(part.tallies[0])
+
+    def describe_error(self, part: Ingredients, margins: Margins) -> tuple[str, float | None]:
+        """Say the margin of the tally."""
+        around = margins.bound(part.tallies[0], 1 - CONFIDENCE)
+        name = name_mechanism(part.tallies[0], margins)
+        return f"± {shorten(around)} ({CONFIDENCE:.0%}), {name}", float(around)
+
+
+def explain_sums(
+    asked: Asked, part: Ingredients, margins: Margins, sentence: str, expected: float | None
+) -> dict[str, Any]:
+    """Return the explanation of a function of tallies: its error, then where values are clamped."""
+    bounds, each = (None if ends is None else [float(end) for end in ends] for ends in (part.bounds, part.per_group))
+    if bounds and part.per_group != part.bounds:
+        sentence += f"; values clamped to {bounds[0]:g} … {bounds[1]:g}"
+    if each:
+        whose = asked.function.describe_group_bounds()
+        sentence += f"; {whose} clamped to {each[0]:g} … {each[1]:g}"
+    return {
+        "text": asked.text,
+        "mechanism": name_mechanism(part.tallies[0], margins),
+        "margin": expected,
+        "bounds": bounds,
+        "rows_per_group": 1 if margins.single else margins.rows if each is None else None,
+        "each": each,
+        "sentence": sentence,
+    }
+
+
+def list_clamps(tallies: Any) -> Iterator[tuple[str, Expression, Interval]]:
+    """Say which values tallies clamp."""
+    for text, tally in tallies:
+        if tally.argument is not None and tally.clamp is not None:
+            yield text, tally.argument, tally.clamp
+
+
+def name_mechanism(tally: Tally, margins: Margins) -> str:
+    """Return the name of what measures a tally."""
+    return type(margins.mechanism(tally)).__name__
+
+
+def shorten(value: Fraction) -> str:
+    """Write a margin."""
+    return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}"
+
+
+def whole_numbers(*, nullable: bool = True) -> Kind:
+    """Return the kind of noisy whole numbers."""
+    return integer(-MOST_NOISY, MOST_NOISY, nullable=nullable)
+
+
+def divide(count: Any, total: Any, origin: Fraction, bounds: Interval, *, least: int = 1) -> NoisyNumber:
+    """Return a ratio within bounds: its interval is the box of both margins, and all of the bounds where the count may
+    be below the least that it is where there is anything."""
+    low, high = bounds
+    if count.value < least or count.value <= 0:
+        return NoisyNumber(None, float(low), float(high))
+
+    def clamp(value: Fraction) -> float:
+        return float(max(low, min(high, value)))
+
+    value = clamp(origin + total.value / count.value)
+    fewest, most = count.value - count.margin, count.value + count.margin
+    if fewest < least or fewest <= 0:
+        return NoisyNumber(value, float(low), float(high))
+    ends = [origin + (total.value + sign * total.margin) / size for sign in (-1, 1) for size in (fewest, most)]
+    return NoisyNumber(value, clamp(min(ends)), clamp(max(ends)))

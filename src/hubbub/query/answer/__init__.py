@@ -1,0 +1,1 @@
+"""Answers: presented, stored, explained and diagnosed."""

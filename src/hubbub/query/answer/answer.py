@@ -1,0 +1,211 @@
+"""The answer to a question: a table of noisy numbers with their error bars, and what it cost. All of it is public."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cmp_to_key
+from typing import Any, ClassVar
+
+from hubbub.gate.pictures import find_drawer
+from hubbub.ledger.entry import canonical, ratio
+from hubbub.policy.kinds import Type
+from hubbub.query.answer.columns import PLAIN, Nesting, make_column, to_arrow, to_pandas, to_polars
+from hubbub.query.answer.combine import CONFIDENCE, combine
+from hubbub.query.answer.stored import DrawnAnswer
+from hubbub.query.check.evaluate import evaluate
+from hubbub.query.expression import Column
+from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.selection import cells_of
+from hubbub.query.plan.statistic import NoisyNumber
+from hubbub.query.question import Order, absent_name, key_name, noisy_name
+
+Cell = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows in the order that was asked for, or that of the public keys."""
+
+    plan: Plan
+    entry: int
+    """The charge in the ledger that paid for it."""
+    stored: datetime | None = field(default=None, compare=False)
+    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
+    noisy: tuple[tuple[int, ...], ...]
+    """What was drawn, in the positions that ``Plan.slots`` names, in steps: everything else here follows from it."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    lows: tuple[tuple[Cell, ...], ...]
+    highs: tuple[tuple[Cell, ...], ...]
+    """Where each number lies with 95% confidence, by its law; None for keys and for what has no interval."""
+
+    confidence: ClassVar[float] = CONFIDENCE
+    plotter: ClassVar[Callable[..., Any] | None] = None
+    """Set by ``hubbub.report``, which is loaded when it is first needed."""
+
+    def to_dicts(self) -> list[dict[str, Cell]]:
+        """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
+        parts = self._parts()
+        return [{name: cells[place] for name, _, cells, _ in parts} for place in range(len(self.rows))]
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame (needs pandas)."""
+        return to_pandas([make_column(*part) for part in self._parts()])
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame (needs polars)."""
+        return to_polars([make_column(*part) for part in self._parts()])
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table (needs pyarrow)."""
+        return to_arrow([make_column(*part) for part in self._parts()])
+
+    def nesting(self, place: int) -> Nesting:
+        """Return whether a column holds plain values, lists of them, or mappings from bins to them."""
+        shows = _shows(self.plan, place)
+        asked = None if shows is None else self.plan.question.asked[shows]
+        return PLAIN if asked is None else asked.function.nesting(asked)
+
+    def _parts(self) -> list[tuple[str, Type, tuple[Cell, ...], Nesting]]:
+        """The columns with those of the intervals: name, type, cells and how these are nested."""
+        found = []
+        for place, (name, output) in enumerate(zip(self.columns, self.plan.question.outputs, strict=True)):
+            tables = {name: self.rows}
+            if _interval_of(self.plan, place) is not None:
+                tables |= {f"{name}_low": self.lows, f"{name}_high": self.highs}
+            for called, cells in tables.items():
+                column = tuple(row[place] for row in cells)
+                found.append((called, output.expression.kind.type, column, self.nesting(place)))
+        return found
+
+    def plot(self, **options: Any) -> Any:
+        """A picture with error bars (needs ``pip install "hubbub[plot]"``)."""
+        return find_drawer(type(self), "plotter")(self, **options)
+
+    def certificate(self) -> str:
+        """JSON from which an outsider can recompute the loss: question, policy, events, charge and entry."""
+        plan = self.plan
+        return canonical(
+            {
+                "account": plan.policy.account,
+                "delta": ratio(plan.delta),
+                "entry": self.entry,
+                "epsilon": ratio(plan.epsilon),
+                "events": [event.to_json() for event in plan.events],
+                "failure_units": plan.cost.failure,
+                "loss_units": plan.cost.loss,
+                "neighbors": plan.policy.budget.neighbors.value,
+                "policy": plan.policy.fingerprint,
+                "question": plan.question.identity,
+                "version": plan.policy.version,
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        from hubbub.query.answer.render import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from hubbub.query.answer.render import as_html
+
+        return as_html(self)
+
+
+def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
+    """The table of one grouping whose keys were listed."""
+    return answer_of(plan, [DrawnAnswer([list(steps) for steps in noisy])], entry=entry)
+
+
+def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: datetime | None = None) -> Answer:
+    """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
+    question = plan.question
+    made: list[tuple[dict[str, Cell], list[NoisyNumber]]] = []
+    for row, cell in _rows(plan, drawn):
+        row |= {noisy_name(place): number.value for place, number in enumerate(cell)}
+        if question.having is None or evaluate(question.having, row) is True:
+            made.append((row, cell))
+    if question.order:
+        sign = cmp_to_key(lambda a, b: _compare(question.order, a, b))
+        made.sort(key=lambda one: sign(one[0]))
+    end = None if question.limit is None else question.offset + question.limit
+    rows, lows, highs = [], [], []
+    for row, cell in made[question.offset : end]:
+        rows.append(tuple(evaluate(output.expression, row) for output in question.outputs))
+        found = [_interval_of(plan, place) for place in range(len(question.outputs))]
+        lows.append(tuple(None if at is None else cell[at].low for at in found))
+        highs.append(tuple(None if at is None else cell[at].high for at in found))
+    return Answer(
+        plan=plan,
+        entry=entry,
+        stored=stored,
+        noisy=tuple(tuple(steps) for one in drawn for steps in one.noisy),
+        columns=_unique(
+            [output.name for output in question.outputs],
+            [_interval_of(plan, place) is not None for place in range(len(question.outputs))],
+        ),
+        rows=tuple(rows),
+        lows=tuple(lows),
+        highs=tuple(highs),
+    )
+
+
+def _rows(plan: Plan, drawn: Sequence[DrawnAnswer]) -> Iterator[tuple[dict[str, Cell], list[NoisyNumber]]]:
+    """The keys of each row, and its numbers: the grouping sets one below the other, in the order of the keys each.
+
+    A key that a set leaves out is missing in its rows, and said to be absent.
+    """
+    every = range(len(plan.question.groups))
+    chosen = plan.question.sets or (tuple(every),)
+    for places, one, part in zip(chosen, plan.sets or (plan,), drawn, strict=True):
+        groups = one.question.groups
+        cells = tuple(itertools.product(*(group.values for group in groups)))
+        if part.shown is not None:
+            cells = cells_of(groups, part.shown, most=plan.policy.limits.max_cells)
+        outside = {key_name(place): None for place in every} | {absent_name(place): 1 for place in every}
+        for values, numbers in zip(cells, combine(one, part.noisy, cells=len(cells)), strict=True):
+            inside = {key_name(place): value for place, value in zip(places, values, strict=True)}
+            yield outside | inside | {absent_name(place): 0 for place in places}, numbers
+
+
+def _interval_of(plan: Plan, place: int) -> int | None:
+    """Find the aggregate that an output shows unchanged, if it has an interval; expressions over noisy numbers have no
+    interval of their own, and values that are chosen have none at all."""
+    shows = _shows(plan, place)
+    return None if shows is None or not plan.question.asked[shows].function.has_interval else shows
+
+
+def _shows(plan: Plan, place: int) -> int | None:
+    """The aggregate that an output shows as it is, if it does."""
+    expression, asked = plan.question.outputs[place].expression, range(len(plan.question.asked))
+    return next((at for at in asked if expression == Column(noisy_name(at), expression.kind)), None)
+
+
+def _compare(order: Sequence[Order], left: Any, right: Any) -> int:
+    for one in order:
+        a, b = evaluate(one.expression, left), evaluate(one.expression, right)
+        if a is None or b is None:
+            if (a is None) is not (b is None):
+                return -1 if (a is None) is one.nulls_first else 1
+        elif a != b:
+            return -1 if (a < b) is not one.descending else 1
+    return 0
+
+
+def _unique(names: Sequence[str], noisy: Sequence[bool]) -> tuple[str, ...]:
+    """Names of which none is another's, nor that of another's interval."""
+    out: list[str] = []
+    taken: set[str] = set()
+    for name, interval in zip(names, noisy, strict=True):
+        for number in itertools.count(1):
+            called = name if number == 1 else f"{name}_{number}"
+            all_of_it = {called, f"{called}_low", f"{called}_high"} if interval else {called}
+            if not all_of_it & taken:
+                break
+        out.append(called)
+        taken |= all_of_it
+    return tuple(out)

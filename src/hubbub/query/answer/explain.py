@@ -1,0 +1,205 @@
+"""The cost of a question and the noise of its answer, before anything is paid or read. Free, and public."""
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.answer.render import clean
+from hubbub.query.missing.bought import WantedFact
+from hubbub.query.missing.looks import Look, whole_price
+from hubbub.query.ops import (
+    Cap,
+    Filter,
+    JoinOwn,
+    JoinPublic,
+    Match,
+    Project,
+    Reduce,
+    Relation,
+    RelationUnion,
+    Scan,
+    Window,
+    below,
+)
+from hubbub.query.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """All of it as a dictionary (``to_dict``), as text (``str``) or as HTML in a notebook."""
+
+    plan: Plan
+    left: Charge
+    """The largest charge that whoever asks can still pay: the least of every cap that it counts against."""
+    known: Mapping[WantedFact, Any] = field(default_factory=dict)
+    """What the question lacks and whoever asks has bought, or been given, before."""
+    unknown: Mapping[Look, Fraction] = field(default_factory=dict)
+    """What it would buy first, each with its ε; the plan is then the one for any value of it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        plan, left = self.plan, self.left
+        cost = whole_price(plan.cost, self.unknown, plan.policy)
+        columns = explain_columns(plan)
+        return {
+            "question": plan.question.text,
+            "account": plan.policy.account,
+            "unit": _unit(plan.question.relation),
+            "neighbors": plan.policy.budget.neighbors.value,
+            "epsilon": float(plan.epsilon + sum(self.unknown.values())),
+            "delta": float(plan.delta),
+            "groups": plan.cells,
+            "groups_per_unit": plan.aggregate.most_groups,
+            "rows_over_groups": [] if self.unknown else [_together(one) for one in _split_sets(plan)],
+            "one_row_a_unit": plan.aggregate.single,
+            "rows": _steps(plan.question.relation),
+            "keys": [_keys(one) for one in plan.sets or (plan,) if one.selection is not None],
+            "sets": [[plan.question.groups[place].name for place in one] for one in plan.question.sets],
+            "columns": [_not_yet(one) for one in columns] if self.unknown else columns,
+            "bought": [{"what": one.text, "value": value} for one, value in self.known.items()],
+            "to_buy": [{"what": one.text, "epsilon": float(share)} for one, share in self.unknown.items()],
+            "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
+            "left": self._amount(left.loss),
+            "left_afterwards": self._amount(max(0, left.loss - cost.loss)),
+            "fits": cost.loss <= left.loss and cost.failure <= left.failure,
+        }
+
+    def _amount(self, units: int) -> str:
+        symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"
+        return f"{symbol} = {float(units * LOSS_UNIT):.6g}"
+
+    def __str__(self) -> str:
+        told = self.to_dict()
+        lines = [
+            clean(told["question"]),
+            "",
+            f"unit        {clean(str(told['unit']))} ({told['neighbors']} neighbours), "
+            + _where(told)
+            + (", with one row each, as the owner's check has seen" if told["one_row_a_unit"] else ""),
+        ]
+        lines += [f"rows        {clean(step)}" for step in told["rows"]]
+        lines += [f"counted     {clean(one['sentence'])}" for one in told["rows_over_groups"]]
+        lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
+        lines += [f"bought      {clean(one['what'])}: {clean(_as_json(one['value']))}" for one in told["bought"]]
+        lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
+        for column in told["columns"]:
+            lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
+        failure = told["cost"]["failure_units"]
+        beside = f", δ₀ = {float(failure * DELTA_UNIT):.3g}" if failure else ""
+        lines += [
+            f"price       {told['cost']['text']}{beside} of {told['left']} left; "
+            + (f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _where(told: dict[str, Any]) -> str:
+    """In how many groups a unit counts, and of how many."""
+    most, groups = told["groups_per_unit"], f"{told['groups']:,}"
+    if told["sets"]:
+        return f"in each of {len(told['sets'])} grouping sets ({groups} groups together, listed ones)"
+    if told["keys"]:
+        return f"in at most {most} groups" + (f", {groups} for each key that is shown" if told["groups"] > 1 else "")
+    return f"in at most {most} of {groups} groups"
+
+
+def _split_sets(plan: Plan) -> list[Plan]:
+    return [one for one in plan.sets or (plan,) if one.aggregate.together is not None]
+
+
+def _together(plan: Plan) -> dict[str, Any]:
+    """With how many rows a unit counts over all groups, where that is said."""
+    together, groups = plan.aggregate.together, plan.aggregate.most_groups
+    assert together is not None
+    names = [group.name for group in plan.question.groups]
+    return {
+        "by": names,
+        "rows": together.total,
+        "groups": groups,
+        "sentence": f"a unit counts with at most {together.total:,} rows over at most {groups:,} groups"
+        + f" by {', '.join(names)}",
+    }
+
+
+def _keys(plan: Plan) -> dict[str, Any]:
+    """Explain how private keys are selected, and how many units one needs."""
+    assert plan.selection is not None
+    chosen = plan.selection.mechanism
+    names = [group.name for group in plan.question.groups if group.private]
+    half, sure = math.ceil(chosen.half_point()), math.ceil(chosen.error(beta=1 - CONFIDENCE))
+    weighed = ""
+    if plan.selection.weight_bits is not None and chosen.keys_per_unit > 1:
+        weighed = f" that are in {chosen.keys_per_unit} groups each (fewer, if in fewer)"
+    return {
+        "names": names,
+        "mechanism": type(chosen).__name__,
+        "threshold": chosen.threshold,
+        "shown_by_half": half,
+        "shown_by_most": sure,
+        "delta": float(chosen.event.failure),
+        "sentence": f"{', '.join(names)}: not public; shown every other time with {half:,} units{weighed}, "
+        f"{CONFIDENCE:.0%} of the time with {sure:,}, and what one unit alone has "
+        f"with δ = {float(chosen.event.failure):.3g} at most ({type(chosen).__name__})",
+    }
+
+
+def explain_columns(plan: Plan) -> list[dict[str, Any]]:
+    """Explain each aggregate: its mechanism, its error and where values are clamped."""
+    margins, pairs = plan.margins, zip(plan.question.asked, plan.parts, strict=True)
+    return [asked.function.explain(asked, part, margins) for asked, part in pairs]
+
+
+def _not_yet(column: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the noise of a column that depends on facts that are bought first."""
+    sentence = f"{column['mechanism']}; how noisy it is follows from what is bought"
+    return column | {"margin": None, "rank_margin": None, "bounds": None, "rows_per_group": None, "sentence": sentence}
+
+
+def _as_json(value: Any) -> str:
+    return " … ".join(f"{float(Fraction(end)):g}" for end in value) if isinstance(value, list) else f"at most {value}"
+
+
+def _unit(relation: Relation) -> str | None:
+    """Return the column that names the unit, in the first table."""
+    return relation.unit if isinstance(relation, Scan) else _unit(below(relation)[0])
+
+
+def _steps(relation: Relation) -> list[str]:
+    """Describe at each step which unit the rows belong to."""
+    done = [step for one in below(relation) if _unit(one) is not None for step in _steps(one)]
+    return [*done, _step(relation)]
+
+
+def _step(relation: Relation) -> str:
+    match relation:
+        case Scan(table=table, unit=unit, path=path) if path:
+            return f"scan {table}: each row belongs to the {unit} found by its {', then '.join(map(str, path))}"
+        case Scan(table=table, unit=unit):
+            return f"scan {table}: each row belongs to its {unit}"
+        case Filter():
+            return "filter: a condition on one row"
+        case Project():
+            return "project: new columns from one row"
+        case JoinPublic(kind=kind, most=most):
+            return f"{kind} join with a public table: a row becomes at most {most}, of the same unit"
+        case Cap(most=most):
+            return f"cap: at most {most:,} rows of a unit, chosen by a keyed hash"
+        case JoinOwn(kind=kind):
+            return f"{kind} join of rows of the same unit"
+        case Match(other=other, without=without):
+            whose = "a public table" if _unit(other) is None else "rows of the same unit"
+            return f"match: rows {'without' if without else 'with'} a partner in {whose}"
+        case Reduce(keys=keys):
+            return f"reduce: one row for each unit{' and key' if keys else ''}"
+        case Window(ranking=ranking):
+            return f"window: {ranking} among rows of the same unit"
+        case RelationUnion(inputs=inputs):
+            return f"union: rows of {len(inputs)} relations, each still its unit's"

@@ -1,0 +1,82 @@
+"""Answers for people: plain text for a terminal, HTML for a notebook. Keys and names are other people's words."""
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from hubbub.gate.release import note_age
+from hubbub.query.answer.answer import Answer
+
+_MOST_ROWS = 40
+_BREAKS = "\u2028\u2029"
+
+
+def as_text(answer: Answer, *, most: int | None = _MOST_ROWS) -> str:
+    """A table with ± columns, and one line about its price; the first rows, or all of them."""
+    header, body = _cells(answer, most)
+    widths = [max(len(row[place]) for row in (header, *body)) for place in range(len(header))]
+    numeric = [_is_number(answer, place) for place in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = zip(row, widths, numeric, strict=True)
+        return "  ".join(text.rjust(width) if right else text.ljust(width) for text, width, right in cells).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([line(header), rule, *map(line, body), *_footer(answer, most)])
+
+
+def as_html(answer: Answer) -> str:
+    """The same as an HTML table."""
+    header, body = _cells(answer, _MOST_ROWS)
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    foot = "<br>".join(html.escape(line) for line in _footer(answer, _MOST_ROWS) if line)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{foot}</p>"
+
+
+def _cells(answer: Answer, most: int | None) -> tuple[list[str], list[list[str]]]:
+    parts = list(zip(answer.rows, answer.lows, answer.highs, strict=True))[:most]
+    body = [[_show(value, low, high) for value, low, high in zip(*row, strict=True)] for row in parts]
+    return [clean(name) for name in answer.columns], body
+
+
+def _footer(answer: Answer, most: int | None) -> list[str]:
+    plan = answer.plan
+    more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
+    price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
+    paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}"
+    return [*more, "", f"± 95% · {price} · {paid}{note_age(answer.stored)}"]
+
+
+def _show(value: Any, low: Any, high: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, dict):
+        lows, highs = ({} if ends is None else ends for ends in (low, high))
+        bins = (f"{_show(one, None, None)}: {_show(value[one], lows.get(one), highs.get(one))}" for one in value)
+        return ", ".join(bins)
+    if isinstance(value, list):
+        return ", ".join(_show(one, None, None) for one in value)
+    if isinstance(value, float):
+        text = f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    elif isinstance(value, int) and not isinstance(value, bool):
+        text = f"{value:,}"
+    else:
+        text = clean(str(value))
+    if low is None or high is None:
+        return text
+    if isinstance(value, bool):
+        return text if low == high else f"{text} ({low} … {high})"
+    if abs((value - low) - (high - value)) < 1e-9 * max(1.0, abs(value)):
+        return f"{text} ± {_show((high - low) / 2 if isinstance(value, float) else (high - low) // 2, None, None)}"
+    return f"{text} ({_show(low, None, None)} … {_show(high, None, None)})"
+
+
+def _is_number(answer: Answer, place: int) -> bool:
+    return any(isinstance(row[place], int | float) for row in answer.rows)
+
+
+def clean(text: str) -> str:
+    """Text without anything that a terminal would act on."""
+    return "".join("�" if unicodedata.category(one)[0] == "C" or one in _BREAKS else one for one in text)

@@ -1,0 +1,111 @@
+"""Answers as the ledger keeps them: what was drawn, for which groups, at which ε and δ. All of it is public.
+
+Where the groups were listed, a short name for the lists is kept, since they may come from a public table that changes.
+Where keys were selected, those that were shown are kept, each as JSON of its own type.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from hubbub.errors import LedgerCorrupt, PolicyError
+from hubbub.ledger.entry import digest_of
+from hubbub.policy.kinds import Type
+from hubbub.query.expression import Value
+from hubbub.query.ops import Cell
+from hubbub.query.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnAnswer:
+    """The draws for one grouping: noisy tallies, and the combinations of private keys that have passed."""
+
+    noisy: list[list[int]]
+    shown: tuple[Cell, ...] | None = None
+
+
+def write_answer(planned: Plan, drawn: DrawnAnswer) -> str:
+    """One grouping's answer."""
+    return json.dumps(_header(planned) | _body(drawn))
+
+
+def write_sets(planned: Plan, parts: Sequence[str]) -> str:
+    """The answers of several grouping sets, each written before, as one."""
+    return json.dumps(_header(planned) | {"sets": [json.loads(part) for part in parts]})
+
+
+def _header(planned: Plan) -> dict[str, Any]:
+    return {"delta": str(planned.delta), "epsilon": str(planned.epsilon), "groups": groups_name(planned)}
+
+
+def _body(drawn: DrawnAnswer) -> dict[str, Any]:
+    if drawn.shown is None:
+        return {"noisy": drawn.noisy}
+    return {"keys": [[_as_json(value) for value in cell] for cell in drawn.shown], "noisy": drawn.noisy}
+
+
+def groups_name(planned: Plan) -> str:
+    """A short name for the groups that an answer is about, and the values that it chooses among: both may come from a
+    public table."""
+    listed = [None if group.private else [str(value) for value in group.values] for group in planned.question.groups]
+    chosen = [[str(value) for value in asked.values] for asked in planned.question.asked if asked.values]
+    return digest_of([listed, chosen] if chosen else listed)
+
+
+def read(stored: str, planned: Plan) -> tuple[tuple[Fraction, Fraction], list[DrawnAnswer]]:
+    """At which ε and δ it was drawn, and what was drawn for each grouping set."""
+    try:
+        found = json.loads(stored)
+        groups, terms = found["groups"], (Fraction(found["epsilon"]), Fraction(found["delta"]))
+        parts = found["sets"] if planned.sets else [found]
+        drawn = [_read(part, one) for part, one in zip(parts, planned.sets or (planned,), strict=True)]
+    except (ValueError, KeyError, TypeError) as problem:
+        raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.") from problem
+    check_groups(groups, planned)
+    return terms, drawn
+
+
+def check_groups(groups: str, planned: Plan) -> None:
+    """Refuse to show for these groups what was drawn for others."""
+    if groups != groups_name(planned):
+        raise PolicyError(
+            "This question was answered for other groups: a public table has changed since. Let the owner name a new "
+            "version of the data."
+        )
+
+
+def _read(part: dict[str, Any], planned: Plan) -> DrawnAnswer:
+    if planned.selection is None:
+        return DrawnAnswer(part["noisy"])
+    types = [group.type for group in planned.question.groups if group.private]
+    shown = [tuple(_from_json(one, type_) for one, type_ in zip(cell, types, strict=True)) for cell in part["keys"]]
+    return DrawnAnswer(part["noisy"], tuple(shown))
+
+
+def _as_json(value: Value) -> bool | int | str | None:
+    """A key as JSON: dates and times as text, everything else as it is. There are no keys that are reals."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    assert not isinstance(value, float)
+    return value.isoformat()
+
+
+def _from_json(stored: Any, type_: Type) -> Value:
+    """The key that was stored, which must be of its type."""
+    match type_, stored:
+        case _, None:
+            return None
+        case Type.BOOLEAN, bool():
+            return stored
+        case Type.TEXT, str():
+            return stored
+        case Type.INTEGER, int() if not isinstance(stored, bool):
+            return stored
+        case Type.DATE, str():
+            return date.fromisoformat(stored)
+        case Type.TIMESTAMP, str():
+            return datetime.fromisoformat(stored)
+    raise TypeError("a key of another type")

@@ -1,0 +1,1 @@
+"""Facts that are known of a question before any row is read: shape, bounds, keys and work."""

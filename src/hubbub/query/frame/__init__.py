@@ -1,0 +1,1 @@
+"""Questions that are written in Python, as data frames write them."""

@@ -1,0 +1,1 @@
+"""Facts that a question lacks, and how they are bought from the budget."""

@@ -1,0 +1,1 @@
+"""From a question to its measurements and its price."""

@@ -1,0 +1,209 @@
+"""A count and a total of the same rows, measured together: how far all values are from either bound.
+
+A mean needs both. Let values lie within ± half of a middle, and let n rows add up to s about it. What is measured are
+``half · n + s`` and ``half · n − s``: the distances from the lower bound, and from the upper one. A row adds 2 · half
+to the two together, wherever its value is, so that one Laplace mechanism with the whole of ε does for both. The mean of
+these has half the variance that it has from a sum and a count with half of ε each, and so has the count.
+
+Privacy:
+    Claim: one unit moves the two vectors together by at most 2 · half · rows in L1 in each of its groups, and by the
+        square of that in squared L2; if it is replaced, by twice as much in each.
+    Proof: in a group a unit adds n rows, at most ``rows``, and a total s of at most half · n in size: it is a sum of so
+        many values, or their average ``rows`` times, cut towards zero. Both distances are then at least 0, and add up
+        to 2 · half · n; their squares add up to at most the square of that. A replaced unit goes from one point of the
+        triangle {a, b >= 0, a + b <= w} to another: at most 2 · w in L1, and 2 · w² in squared L2, in a group that
+        both are in; and where one is in a group alone, w and w², in at most twice as many groups.
+    Needs: the claim of ops.Aggregate; a total that is cut in proportion at the very rows that the count is clamped to,
+        and a count of the rows that have a value.
+    Ref: Dwork, McSherry, Nissim, Smith 2006, for the sensitivity of all numbers together.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hubbub.errors import MayOverflow
+from hubbub.mechanisms import Geometric, Mechanism
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.shares import calibrate, deviation
+from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
+from hubbub.query.plan.statistic import (
+    AddedStatistic,
+    NoisyNumber,
+    QueryMeasurement,
+    Reach,
+    Statistic,
+    TallyStatistic,
+    vector,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothEnds(AddedStatistic):
+    """A count and a total of which the distances from both bounds are measured, ``half`` steps from the middle."""
+
+    count: TallyStatistic
+    total: TallyStatistic
+    half: int
+    rows: int
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Bound how far one unit moves both vectors together, one after the other."""
+        most, groups = Fraction(2 * self.half * self.rows), self.reach.groups
+        times = 2 if self.reach.neighbors is Neighbors.REPLACE_ONE else 1
+        return Sensitivity(
+            l0=2 * times * groups, l1=times * groups * most, l2_squared=times * groups * most**2, linf=most
+        )
+
+    def __call__(self, counted: ExactCounts) -> Any:
+        """Take all distances from below, cell by cell, then all from above."""
+        both = [(self.half * row[self.count.column], row[self.total.column]) for row in counted.tallies]
+        return vector([rows + total for rows, total in both] + [rows - total for rows, total in both])
+
+    @property
+    def tells(self) -> tuple[Tally, ...]:
+        """The count and the total."""
+        return self.count.tally, self.total.tally
+
+    def is_stored_at(self, tally: Tally) -> bool:
+        """Return whether it is the total: in the position of the count a stored answer has nothing."""
+        return tally == self.total.tally
+
+    def count_numbers(self, cells: int) -> int:
+        """Return two for each group."""
+        return 2 * cells
+
+    def decode(self, numbers: Sequence[int], cell: int, tally: Tally) -> Fraction:
+        """Return the count or the total of a group that noisy distances tell."""
+        below, above = self.read_ends(numbers, cell)
+        return Fraction(below + above, 2 * self.half) if tally == self.count.tally else Fraction(below - above, 2)
+
+    @staticmethod
+    def read_ends(numbers: Sequence[int], cell: int) -> tuple[int, int]:
+        """Return both distances of a group."""
+        return numbers[cell], numbers[len(numbers) // 2 + cell]
+
+    def bound_error(self, mechanism: Mechanism, tally: Tally, beta: float) -> Fraction:
+        """Return how far the count, or the total, may be off."""
+        error = Fraction(sum_error(_scale(mechanism), beta), 2)
+        return error / self.half if tally == self.count.tally else error * tally.grid
+
+    def bound_mean_error(self, mechanism: Mechanism, beta: float) -> Fraction:
+        """Return how far a weighted mean of both distances may be off, in the total's units, whatever the weights."""
+        return between_error(_scale(mechanism), beta) * self.total.tally.grid
+
+    def estimate_number(
+        self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
+    ) -> NoisyNumber:
+        """Return the count as a whole number."""
+        if tally != self.count.tally:
+            return super(BothEnds, self).estimate_number(mechanism, steps, tally, margin, beta)
+        value = Fraction(steps)
+        return NoisyNumber(round(value), math.floor(value - margin), math.ceil(value + margin))
+
+
+def _scale(mechanism: Mechanism) -> Fraction:
+    assert isinstance(mechanism, Geometric)
+    return mechanism.scale
+
+
+def measure_both_ends(
+    pairs: Sequence[tuple[Tally, Tally]],
+    aggregate: Aggregate,
+    apart: Sequence[QueryMeasurement],
+    budget: Budget,
+    *,
+    epsilon: Fraction,
+) -> tuple[QueryMeasurement, ...]:
+    """Measure the count and the total of the first mean with one share of ε for the two, where that errs less over
+    everything that is measured than ``apart`` does.
+
+    For accounts of pure ε alone: one mechanism at ε costs twice the ρ of two at ε/2, so that nothing is gained in zCDP.
+    """
+    pair = next(((_statistic(apart, count), _statistic(apart, total)) for count, total in pairs), None)
+    both = None if pair is None else _join(aggregate, *pair)
+    if both is None or budget.delta != 0:
+        return tuple(apart)
+    within = (both.count, both.total)
+    others = [one for one in apart if one.take not in within]
+    joined: list[Statistic] = [both, *(one.take for one in others)]
+    try:
+        mechanism, *rest = calibrate(joined, budget, epsilon=epsilon, delta=Fraction(0))
+    except MayOverflow:
+        return tuple(apart)
+    off = deviation(mechanism) / math.sqrt(2)
+    errors = [off / both.half, off, *map(deviation, rest)]
+    known = [next(one for one in apart if one.take == statistic) for statistic in within]
+    if math.prod(errors) >= math.prod(deviation(one.mechanism) for one in (*known, *others)):
+        return tuple(apart)
+    measured = dict(zip((id(one) for one in others), rest, strict=True))
+    return tuple(
+        QueryMeasurement.of(both, mechanism)
+        if one.take == both.total
+        else QueryMeasurement.of(one.take, measured[id(one)])
+        for one in apart
+        if one.take != both.count
+    )
+
+
+def _statistic(measurements: Sequence[QueryMeasurement], tally: Tally) -> TallyStatistic:
+    found = next(one.take for one in measurements if tally in one.take.tells)
+    assert isinstance(found, TallyStatistic)
+    return found
+
+
+def _join(aggregate: Aggregate, count: TallyStatistic, total: TallyStatistic) -> BothEnds | None:
+    """Return how a count and a total can be measured together, if they can."""
+    summed = total.tally
+    rows = summed.most_rows
+    if rows is None or aggregate.together is not None or not _counts(count.tally, rows):
+        return None
+    half = summed.linf // rows
+    if not half or half * rows != summed.linf:
+        return None
+    reach = Reach(groups=aggregate.most_groups, neighbors=total.reach.neighbors)
+    return BothEnds(reach=reach, count=count, total=total, half=half, rows=rows)
+
+
+def _counts(tally: Tally, rows: int) -> bool:
+    """Return whether it is a count of rows up to so many, or of units for one."""
+    if tally.measure is Measure.UNITS:
+        return rows == 1
+    return tally.measure is Measure.ROWS and tally.bounds == (0, rows)
+
+
+def sum_error(scale: Fraction, beta: float) -> int:
+    """Return what the sum of two whole Laplace variables of a scale exceeds in size with probability at most ``beta``.
+
+    With q = exp(−1/scale) a sum of k has mass c · q^|k| · (|k| + m), c = ((1 − q) / (1 + q))², m = (1 + q²) / (1 − q²):
+    the mass beyond t is what two geometric series add up to.
+    """
+    gap, q = -math.expm1(-1 / scale), math.exp(-1 / scale)
+    c, m = (gap / (1 + q)) ** 2, (1 + q * q) / (gap * (1 + q))
+
+    def beyond(t: int) -> float:
+        return 2 * c * math.exp(-(t + 1) / scale) * ((t + 1 + m) / gap + q / gap**2)
+
+    low, high = -1, max(1, math.ceil(scale))
+    while beyond(high) > beta:
+        high *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if beyond(middle) > beta else (low, middle)
+    return high
+
+
+def between_error(scale: Fraction, beta: float) -> int:
+    """Return what w·X − (1 − w)·Y exceeds in size with probability at most ``beta``, for every w from 0 to 1, of
+    two whole Laplace variables of a scale.
+
+    Each is less than 1 from a real Laplace variable (floors of exponential ones are geometric). Of symmetric
+    log-concave variables an average is more peaked than one alone, however it is weighed (Proschan 1965), so that the
+    mass beyond t is at most exp(−t / scale).
+    """
+    return math.ceil(-math.log(beta) * float(scale) * (1 + 2.0**-40)) + 1

@@ -1,0 +1,204 @@
+"""Collect what the aggregates of a question are made of: tallies, histograms and choices from these, each once."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from hubbub.errors import MayOverflow, MissingBounds
+from hubbub.policy.grid import default_grid, outward
+from hubbub.policy.kinds import Type
+from hubbub.policy.tables import Policy
+from hubbub.query.check.bounds import Interval, bounds_of, interval_of
+from hubbub.query.check.never_missing import always_there
+from hubbub.query.expression import Column, Expression, literal
+from hubbub.query.functions import call
+from hubbub.query.ops import Histogram, Measure, Tally
+from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
+from hubbub.query.plan.statistic import Reach, Statistic, TallyStatistic
+from hubbub.query.question import Question
+from hubbub.query.read.scalars import as_real
+
+_MOST_STEPS = 1 << 62
+
+S = TypeVar("S", bound=HistogramStatistic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingredients:
+    """The parts of one aggregate of the question: tallies or a choice, and the interval of its values."""
+
+    tallies: tuple[Tally, ...] = ()
+    """All that it needs, in the order in which its error is divided among them."""
+    choice: HistogramStatistic | None = None
+    bounds: Interval | None = None
+    other_bounds: Interval | None = None
+    """Of two values, where the other one lies."""
+    per_group: Interval | None = None
+    """Where the question itself clamps what one unit adds to a group."""
+    mean: tuple[Tally, Tally] | None = None
+    """A count and a total of which a mean is made: the two may be measured together."""
+
+
+class Collector:
+    """A collection of what a question needs, aggregate by aggregate; what is needed twice is there once."""
+
+    def __init__(self, question: Question, policy: Policy, *, cells: int, single: bool, reach: Reach) -> None:
+        """Collect for ``cells`` groups; where a unit has a single row at most, there is no limit of rows."""
+        self.question = question
+        self._policy, self._single, self._reach = policy, single, reach
+        self.cells = cells * (UNLISTED if any(group.private for group in question.groups) else 1)
+        self.tallies: list[Tally] = []
+        self.histograms: list[Histogram] = []
+        self._chosen: list[HistogramStatistic] = []
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Everything that is measured: tallies, then what is chosen or counted of histograms."""
+        tallies = [
+            TallyStatistic(tally=tally, column=column, reach=self._reach) for column, tally in enumerate(self.tallies)
+        ]
+        return *tallies, *self._chosen
+
+    def add(self, tally: Tally) -> Tally:
+        """Add a tally; one that is there already is returned instead."""
+        if tally not in self.tallies:
+            self.tallies.append(tally)
+        return self.tallies[self.tallies.index(tally)]
+
+    def choose(self, kind: type[S], histogram: Histogram, **options: object) -> S:
+        """Add what is chosen from a histogram, or counted of it."""
+        if histogram not in self.histograms:
+            self.histograms.append(histogram)
+        column = self.histograms.index(histogram)
+        made = kind(histogram=histogram, column=column, reach=self._reach, **options)
+        same = [one for one in self._chosen if one == made]
+        if same:
+            found = same[0]
+            assert isinstance(found, kind)
+            return found
+        self._chosen.append(made)
+        return made
+
+    # What is public about values
+
+    @property
+    def rows(self) -> int:
+        """The most rows of one unit that count in one group."""
+        if self._single:
+            return 1
+        if self._policy.limits.max_rows is None:
+            raise MissingBounds(
+                "How many rows of one unit count in one group was not declared. Let the owner declare max_rows, or ask "
+                "for COUNT(DISTINCT unit)."
+            )
+        assert self._policy.limits.rows is not None
+        return self._policy.limits.rows
+
+    def bound(self, argument: Expression) -> Interval:
+        """Return declared bounds of a value, or bought ones."""
+        bought = self.question.bought.get(argument)
+        if bought is not None and interval_of(argument, self._declared) is None:
+            return bought
+        return bounds_of(argument, self._declared)
+
+    def bound_if_declared(self, argument: Expression) -> Interval | None:
+        """Return declared bounds, if there are any: none are bought where the question gives its own."""
+        return None if interval_of(argument, self._declared) is None else bounds_of(argument, self._declared)
+
+    def _declared(self, name: str) -> Interval | None:
+        facts = self.question.columns.get(name)
+        return None if facts is None else facts.bounds
+
+    def step(self, argument: Expression) -> Fraction | None:
+        """Return the declared step of a column."""
+        facts = self.question.columns.get(argument.name) if isinstance(argument, Column) else None
+        return None if facts is None else facts.step
+
+    def grid(self, argument: Expression, bounds: Interval) -> Fraction:
+        """Return the steps in which a value is added up."""
+        if argument.kind.type is Type.INTEGER:
+            return Fraction(1)
+        return self.step(argument) or default_grid(bounds)
+
+    # Tallies
+
+    def count(self, argument: Expression | None, most: int | None = None) -> Tally:
+        """Count rows that have a value, or all rows; of a unit as many as the policy, or the question, lets count."""
+        counted = None if argument is None else self.drop_if_always_there(argument)
+        rows = self.rows if most is None else min(most, 1) if self._single else most
+        a_row = (0, 1) if self._reach.together is not None and most is None else None
+        return self.add(Tally(measure=Measure.ROWS, argument=counted, bounds=(0, rows), a_row=a_row))
+
+    def drop_if_always_there(self, argument: Expression) -> Expression | None:
+        """Return a value that some row may lack; None for one in every row, so that its count is that of all rows."""
+        return None if always_there(argument, self.question.relation) else argument
+
+    def add_up(self, argument: Expression, bounds: Interval, *, centred: bool, grid: Fraction | None = None) -> Tally:
+        """Add up steps of the grid from 0, or from the middle, where one row moves the sum by half as much."""
+        grid = grid or self.grid(argument, bounds)
+        bounds = outward(bounds, grid)
+        origin = middle_of(bounds, grid) if centred else Fraction(0)
+        return self.add_steps(argument, bounds, origin, grid, in_proportion=centred)
+
+    def add_squares(self, argument: Expression, bounds: Interval) -> Tally:
+        """Add up squares of distances from the middle of the bounds, counted from the middle of their own range."""
+        away = distance(argument, bounds)
+        most = ((bounds[1] - bounds[0]) / 2) ** 2
+        return self.add_reals(call("multiply", away, away), (Fraction(0), most))
+
+    def add_reals(self, argument: Expression, within: Interval, *, centred: bool = True) -> Tally:
+        """Add up reals that nobody declared a step for."""
+        grid = default_grid(within)
+        within = outward(within, grid)
+        origin = middle_of(within, grid) if centred else Fraction(0)
+        return self.add_steps(argument, within, origin, grid, in_proportion=True)
+
+    def add_steps(
+        self, argument: Expression, bounds: Interval, origin: Fraction, grid: Fraction, *, in_proportion: bool
+    ) -> Tally:
+        """Add up steps: a sum by itself is clamped for each unit, a part of a ratio is cut in proportion to rows."""
+        low, high = (round((end - origin) / grid) for end in bounds)
+        a_row, rows = (min(low, 0), max(high, 0)), self.rows
+        tally = Tally(
+            measure=Measure.TOTAL,
+            argument=argument,
+            clamp=bounds,
+            origin=origin,
+            grid=grid,
+            bounds=(a_row[0] * rows, a_row[1] * rows),
+            most_rows=rows if in_proportion else None,
+            a_row=a_row if self._reach.together is not None else None,
+        )
+        return self.add(tally)
+
+
+def middle_of(bounds: Interval, grid: Fraction) -> Fraction:
+    """Return the multiple of the grid that is nearest to the middle."""
+    return round((bounds[0] + bounds[1]) / 2 / grid) * grid
+
+
+def count_steps(bounds: Interval, origin: Fraction, grid: Fraction) -> tuple[int, int]:
+    """Return ends on the grid, counted from the origin: so few that an engine can hold them."""
+    low, high = (round((end - origin) / grid) for end in bounds)
+    if max(abs(low), abs(high)) > _MOST_STEPS:
+        raise MayOverflow("What one unit may add is more than 2^62 steps of the grid. Give closer bounds.")
+    return low, high
+
+
+def beside(value: Expression, *others: Expression) -> Expression:
+    """Return a value where the others are there too."""
+    for other in others:
+        if other.kind.nullable:
+            value = call("case", call("is_null", other), literal(None, value.kind.type), value)
+    return value
+
+
+def clamp_real(argument: Expression, bounds: Interval) -> Expression:
+    """Return a value as a real within bounds."""
+    low, high = (literal(float(end)) for end in bounds)
+    return call("greatest", call("least", as_real(argument), high), low)
+
+
+def distance(argument: Expression, bounds: Interval) -> Expression:
+    """Return how far a value is from the middle of the bounds, within them."""
+    return call("subtract", clamp_real(argument, bounds), literal(float((bounds[0] + bounds[1]) / 2)))

@@ -1,0 +1,231 @@
+"""Statistics that a question measures: each takes exact numbers of what an engine counted, and knows how far one unit
+can move them, how they are measured for a share of the budget, and what the noisy numbers say.
+
+A plan's measurement is a statistic with its mechanism. Parts of an answer name the tallies that they are made of, and
+find the measurement that tells them; nothing is found by its position.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hubbub.gate.measurement import Measurement
+from hubbub.mechanisms.additive.added import AddedNoise
+from hubbub.mechanisms.base import Mechanism
+from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.query.ops import ExactCounts, Tally, Together
+
+_INT64 = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """In how many groups a unit counts, how its rows are shared out to these, and who is a neighbour."""
+
+    groups: int
+    neighbors: Neighbors
+    together: Together | None = None
+
+    @property
+    def touched(self) -> int:
+        """The most groups in which neighbours differ: a replaced unit leaves its groups, and another enters its own."""
+        return 2 * self.groups if self.neighbors is Neighbors.REPLACE_ONE else self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySum:
+    """A noisy sum in its own units, with its margin."""
+
+    value: Fraction
+    margin: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyNumber:
+    """A noisy number, or a value that was chosen, and where the exact one lies; None where nothing can be said.
+
+    A list of values, or a mapping from bins to noisy numbers, is one too; its interval is a mapping like it.
+    """
+
+    value: Any
+    low: Any = None
+    high: Any = None
+
+
+class Statistic(ABC):
+    """Something that is measured in all groups together."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, counted: ExactCounts) -> Any:
+        """Take what is measured from what was counted."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> Sensitivity:
+        """Bound how far one unit can move what is taken."""
+
+    @abstractmethod
+    def calibrate_pure(self, epsilon: Fraction) -> Mechanism:
+        """Return the mechanism that costs this ε."""
+
+    @abstractmethod
+    def calibrate_zcdp(self, rho: Fraction) -> Mechanism:
+        """Return the mechanism that costs this ρ."""
+
+    def calibrate_alone(self, epsilon: Fraction, delta: Fraction) -> Mechanism | None:
+        """Return the mechanism for (ε, δ) by itself, where that is better than by its ρ."""
+        return None
+
+    @property
+    def tells(self) -> tuple[Tally, ...]:
+        """The tallies that its noisy numbers tell."""
+        return ()
+
+    def is_stored_at(self, tally: Tally) -> bool:
+        """Return whether a stored answer has its numbers in the position of this tally; others are empty there."""
+        return tally in self.tells
+
+    def count_numbers(self, cells: int) -> int:
+        """Return how many numbers it gives for so many groups."""
+        return cells
+
+    # What noisy numbers say about a tally; only of those that it tells.
+
+    def decode(self, numbers: Sequence[int], cell: int, tally: Tally) -> int | Fraction:
+        """Return the steps of a tally in one group."""
+        return numbers[cell]
+
+    def bound_error(self, mechanism: Mechanism, tally: Tally, beta: float) -> Fraction:
+        """Return how far a tally may be off, in its own units, except with probability ``beta``."""
+        return Fraction(mechanism.error(beta=beta)) * tally.grid
+
+    def estimate_sum(
+        self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
+    ) -> NoisySum:
+        """Return a tally in its own units, with its margin."""
+        return NoisySum(steps * tally.grid, margin)
+
+    def estimate_number(
+        self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
+    ) -> NoisyNumber:
+        """Return a tally that is shown as it is, with its interval."""
+        only = self.estimate_sum(mechanism, steps, tally, margin, beta)
+        ends = only.value, only.value - only.margin, only.value + only.margin
+        if all(end.denominator == 1 for end in ends):
+            return NoisyNumber(*(int(end) for end in ends))
+        return NoisyNumber(*(float(end) for end in ends))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMeasurement(Measurement[ExactCounts]):
+    """A statistic with the mechanism that measures it."""
+
+    take: Statistic
+
+    @classmethod
+    def of(cls, statistic: Statistic, mechanism: Mechanism) -> "QueryMeasurement":
+        """Measure a statistic by a mechanism."""
+        return cls(mechanism=mechanism, sensitivity=statistic.sensitivity, take=statistic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedStatistic(Statistic):
+    """A vector of whole numbers to which noise is added."""
+
+    reach: Reach
+
+    @property
+    def _noise(self) -> AddedNoise:
+        return AddedNoise(sensitivity=self.sensitivity, neighbors=self.reach.neighbors)
+
+    def calibrate_pure(self, epsilon: Fraction) -> Mechanism:
+        """Return Laplace noise for this ε."""
+        return self._noise.calibrate_pure(epsilon)
+
+    def calibrate_zcdp(self, rho: Fraction) -> Mechanism:
+        """Return Gaussian noise for this ρ."""
+        return self._noise.calibrate_zcdp(rho)
+
+    def calibrate_alone(self, epsilon: Fraction, delta: Fraction) -> Mechanism | None:
+        """Return Gaussian noise for (ε, δ)."""
+        return self._noise.calibrate_alone(epsilon, delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TallyStatistic(AddedStatistic):
+    """One tally, group by group."""
+
+    tally: Tally
+    column: int
+    """Where an engine puts it among the numbers of a group."""
+
+    def __call__(self, counted: ExactCounts) -> Any:
+        """Take the numbers of all groups."""
+        return vector([row[self.column] for row in counted.tallies])
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Bound how far one unit moves the vector."""
+        return bound_tally(self.tally, self.reach)
+
+    @property
+    def tells(self) -> tuple[Tally, ...]:
+        """The tally itself."""
+        return (self.tally,)
+
+
+def vector(cells: Sequence[int]) -> Any:
+    """Return exact numbers as mechanisms take them: 64-bit integers where all of them fit, else Python's own."""
+    fits = all(-_INT64 < cell < _INT64 for cell in cells)
+    return np.array(cells, dtype=np.int64 if fits else object)
+
+
+def bound_tally(tally: Tally, reach: Reach) -> Sensitivity:
+    """Bound how far one unit moves a tally's vector.
+
+    Replacing a unit takes one away and adds another: in twice the groups, or, in groups that both are in, from the
+    least that one can add to the most that the other can, which is further than either alone where signs differ.
+    """
+    groups, most = reach.groups, Fraction(tally.linf)
+    if reach.neighbors is not Neighbors.REPLACE_ONE:
+        each = Sensitivity(l0=groups, linf=most)
+    else:
+        width = Fraction(max(tally.bounds[1], 0) - min(tally.bounds[0], 0))
+        squares = groups * max(width**2, 2 * most**2)
+        each = Sensitivity(l0=2 * groups, l1=2 * groups * most, l2_squared=squares, linf=width)
+    if reach.together is None or tally.a_row is None:
+        return each
+    return _bound_over_groups(each, reach.together, tally.a_row, reach.neighbors)
+
+
+def _bound_over_groups(
+    each: Sensitivity, together: Together, a_row: tuple[int, int], neighbors: Neighbors
+) -> Sensitivity:
+    """Bound the same where the rows of a unit are counted over all groups, if that is less than group by group.
+
+    Privacy:
+        Claim: a unit that comes or goes moves the vector by at most T·r in L1 and S·r² in squared L2, with T the total,
+            S the most that the squares of its rows add up to, and r = max(p, q) for rows that add from −q to p steps.
+            One that is replaced by another moves it by at most 2·T·r and 2·r·(p + q)·S.
+        Proof: the first is the claim of Aggregate. Now let u and v be what the two units add, a and b their rows that
+            count. L1 is the triangle inequality. |u − v|² = |u|² + |v|² − 2·u·v ≤ 2·r²·S − 2·u·v. Where u and v have
+            different signs in a group, one is at most p and the other at most q times its rows: −u·v ≤ p·q·Σ a·b, and
+            Σ a·b ≤ S (Cauchy, Schwarz). So it is at most 2·S·(r² + p·q), and r² + p·q = r·(p + q), since r is one of p
+            and q. What was proven group by group holds beside it.
+        Needs: the claim of Aggregate; Together.squares.
+        Ref: SOUNDNESS 5, 6.
+    """
+    reach, width = max(-a_row[0], a_row[1]), a_row[1] - a_row[0]
+    l1, squares = together.total * reach, together.squares * reach**2
+    if neighbors is Neighbors.REPLACE_ONE:
+        l1, squares = 2 * l1, 2 * reach * width * together.squares
+    known = each.in_norm(Norm.L1), each.in_norm(Norm.L2)
+    least = [min(Fraction(new), old) for new, old in zip((l1, squares), known, strict=True) if old is not None]
+    return replace(each, l1=least[0], l2_squared=least[1])

@@ -1,0 +1,1 @@
+"""The composition root: open data, and answer whatever is asked of it."""

@@ -1,0 +1,164 @@
+"""Questions in SQL as jobs: one, several at one price, and the diagnosis of what a question's limits drop."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hubbub.errors import NotAllowed, ParameterError, PolicyError
+from hubbub.gate.meter import Meter, Reply
+from hubbub.parameters import Real, positive
+from hubbub.policy.tables import Policy
+from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.answer import stored
+from hubbub.query.answer.answer import Answer, answer_of
+from hubbub.query.answer.diagnose import diagnostics
+from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
+from hubbub.query.missing.bought import apply_facts
+from hubbub.query.missing.lacking import lacking
+from hubbub.query.plan.measure import measure_plan, measure_sets
+from hubbub.query.plan.plan import Plan, plan, together
+from hubbub.query.plan.within import least_epsilon
+from hubbub.query.read.scope import Catalogue
+from hubbub.query.read.sql import question
+from hubbub.query.read.text.options import agreed, limit_groups, split_options
+from hubbub.query.requests import Tallies
+from hubbub.session.job import Draft, Job, Known, SealedReader
+from hubbub.session.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionTerms:
+    """The price that an answer may cost, or the accuracy that it must have."""
+
+    epsilon: Real | None = None
+    delta: Real | None = None
+    within: Real | None = None
+    """A margin of error of counts and sums that is paid for, in place of an ε."""
+    confidence: Real = CONFIDENCE
+    """With which ``within`` holds."""
+
+
+def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: Catalogue) -> Draft[Plan, Answer]:
+    """Read a question; its plan waits for the facts that it lacks."""
+    bare, options = split_options(text)
+    policy = limit_groups(session.policy, options)
+    asked = question(bare, catalogue)
+    delta = agreed("delta", price.delta, options.delta)
+    epsilon = agreed("epsilon", price.epsilon, options.epsilon)
+    wanted = tuple(lacking(asked, policy))
+    if (epsilon is None) is (price.within is None):
+        raise ParameterError("epsilon", "given, or within instead of it", epsilon)
+    if price.within is not None:
+        known, unknown = session.facts(wanted)
+        if unknown:
+            raise NotAllowed(
+                "How far it is off is known once its bounds and limits are. Ask it with epsilon first, which buys "
+                "them, or let the owner declare them."
+            )
+        asked_with = apply_facts(asked, policy, known)
+        epsilon = least_epsilon(*asked_with, within=price.within, confidence=price.confidence, delta=delta)
+    assert epsilon is not None
+    whole = whole_units_rounded_down(positive("epsilon", epsilon))
+
+    def plan_with(facts: Known, rest: Fraction) -> Plan:
+        return plan(*apply_facts(asked, policy, facts), epsilon=rest, delta=delta)
+
+    return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
+
+
+def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
+    """Make the job of one question."""
+    requests = tuple(Tallies(aggregate=part.aggregate) for part in planned.sets or (planned,))
+
+    def present(reply: Reply) -> Answer:
+        terms, drawn = stored.read(reply.answer, planned)
+        shown = planned
+        if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
+            shown = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
+        return answer_of(shown, drawn, entry=reply.entry, stored=reply.stored)
+
+    return Job(
+        question=planned.question.identity,
+        policy=planned.policy,
+        events=planned.events,
+        epsilon=price,
+        delta=planned.delta,
+        requests=requests,
+        measure=lambda read, meter: measure_sets(planned, [read(request) for request in requests], meter),
+        present=present,
+    )
+
+
+def joint_job(
+    texts: Sequence[str], *, epsilon: Real, delta: Real | None, policy: Policy, catalogue: Catalogue
+) -> Job[list[Answer]]:
+    """Make the job of several questions that share one price: all of them are answered, or none."""
+    asked = [question(text, catalogue) for text in texts]
+    plans = together(asked, policy, epsilon=epsilon, delta=delta)
+    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
+
+    def present(reply: Reply) -> list[Answer]:
+        parts = json.loads(reply.answer)
+        terms, shown = stored.read(parts[0], plans[0])[0], plans
+        if terms != (plans[0].epsilon, plans[0].delta):  # drawn at a higher ε, with its own error bars
+            shown = together(asked, policy, epsilon=terms[0], delta=terms[1])
+        return [
+            answer_of(each, stored.read(part, each)[1], entry=reply.entry, stored=reply.stored)
+            for each, part in zip(shown, parts, strict=True)
+        ]
+
+    def measure(read: SealedReader, meter: Meter) -> str:
+        return json.dumps(
+            [measure_plan(each, read(request), meter) for each, request in zip(plans, requests, strict=True)]
+        )
+
+    return Job(
+        question="ask " + json.dumps([each.text for each in asked], ensure_ascii=False),
+        policy=policy,
+        events=tuple(event for each in plans for event in each.events),
+        epsilon=plans[0].epsilon,
+        delta=plans[0].delta,
+        requests=requests,
+        measure=measure,
+        present=present,
+    )
+
+
+def diagnosis_job(planned: Plan, *, price: Fraction) -> Job[Diagnosis]:
+    """Make the job that counts the units of which a plan drops or clips something, with the plan's own (ε, δ)."""
+    about = diagnostics(planned)
+    questions, policy = [diagnostic.question for diagnostic in about], planned.policy
+    plans = together(questions, policy, epsilon=planned.epsilon, delta=planned.delta)
+    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
+    named = [stored.groups_name(planned), [number.what for diagnostic in about for number in diagnostic.numbers]]
+
+    def measure(read: SealedReader, meter: Meter) -> str:
+        parts = [measure_plan(each, read(request), meter) for each, request in zip(plans, requests, strict=True)]
+        return json.dumps({"about": named, "parts": parts})
+
+    def present(reply: Reply) -> Diagnosis:
+        answer = json.loads(reply.answer)
+        if answer["about"] != named:
+            raise PolicyError(
+                "This was diagnosed for other groups: a public table has changed since. Let the owner name a new "
+                "version of the data."
+            )
+        parts, shown = answer["parts"], plans
+        terms = stored.read(parts[0], plans[0])[0]
+        if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
+            shown = together(questions, policy, epsilon=terms[0], delta=terms[1])
+        drawn = [stored.read(part, each)[1][0].noisy for each, part in zip(shown, parts, strict=True)]
+        return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
+
+    return Job(
+        question=f"diagnose {planned.question.identity}",
+        policy=policy,
+        events=tuple(event for each in plans for event in each.events),
+        epsilon=price,
+        delta=planned.delta,
+        requests=requests,
+        measure=measure,
+        present=present,
+    )

@@ -20,6 +20,7 @@ from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.neighbors import Neighbors
 from hubbub.publish import Contribution, Fourier, Noise, Terms
 from hubbub.publish.strategies.fourier import coefficients, curve
+from hubbub.publish.strategies.strategy import Strategy
 from tests.publish.brute import paid
 
 FALSE_ALARM = 1e-6
@@ -237,13 +238,18 @@ def test_little_noise_gives_the_cells_back() -> None:
 
 
 def test_smooth_data_need_few_cosines_and_little_noise() -> None:
-    """Better than noise on every cell on ranges of a smooth histogram, by far more than chance."""
+    """Errors of ranges are less than a third of those of noise on every cell, in squares, in most pairs of releases.
+
+    Both laws have heavy tails, so that means of a few releases differ by chance; the number of pairs does not. The
+    share of such pairs is 0.76 ± 0.02 (1,200 pairs were drawn); at a share of 0.7, a false alarm has probability 1e-9.
+    """
     cells = np.rint(2000 * np.exp(-(((np.arange(1024) - 400) / 150) ** 2))).astype(np.int64)
-    ours = [publish.run(cells, Fourier(), epsilon=0.1).cells for _ in range(8)]
-    flat = [publish.run(cells, publish.Flat(), epsilon=0.1).cells for _ in range(8)]
-    errors = [np.mean([np.mean(np.cumsum(one - cells) ** 2) for one in some]) for some in (ours, flat)]
-    # Flat's mean square is 200·512 = 10^5 within a factor of 4; ours is near 5·10^3
-    assert errors[0] < errors[1] / 3
+
+    def square(strategy: Strategy) -> float:
+        released = publish.run(cells, strategy, epsilon=0.1).cells
+        return float(np.mean(np.cumsum(released - cells) ** 2))
+
+    assert sum(square(Fourier()) < square(publish.Flat()) / 3 for _ in range(200)) >= 100
 
 
 def test_a_choice_that_was_read_back_must_fit() -> None:

@@ -7,6 +7,7 @@ function has to be named here: what a later version calls is listed by itself.
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from typing import Any
 
 from hubbub.gate.watch import Watch
 from hubbub.ledger import Ledger
+from hubbub.programs import wire
+from hubbub.programs.runner import Runner
+from hubbub.programs.sandbox import Sandbox
 
 SECRET = "the row of somebody"
 SWEEP = int(os.environ.get("HUBBUB_FAULTS", "0"))
@@ -32,6 +36,14 @@ PAYERS = frozenset({"OnLedger.pay", "OnLedger.keep", "OnLedger.fail", "OnLedger.
 CATCHERS = frozenset({"attempt", "Tuition.guard", *PAYERS})
 GLUE = frozenset({*CATCHERS, "answered", "Meter.measure", "Meter.watch", "Watch.ask", "Tuition.measure"})
 """Where exceptions are caught, and what only hands an entry on to the ledger: their own calls have no row in them."""
+
+_OF_A_BLOCK: tuple[CodeType, ...] = (wire.encode.__code__, wire.decode.__code__, Runner._load.__code__)
+"""Where an exception concerns one block alone: that block has no answer, and a constant stands for it."""
+_LANES: tuple[CodeType, ...] = (
+    Sandbox._load_again.__code__,
+    *(code for code in Sandbox.outputs.__code__.co_consts if isinstance(code, CodeType) and code.co_name == "run"),
+)
+"""What the threads of blocks run: one loads a program ahead, the other asks it."""
 
 
 class Strange(BaseException):
@@ -98,12 +110,30 @@ class Calls:
 
 @contextmanager
 def _profiled(look: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
-    before = sys.getprofile()
+    """Call ``look`` for every call of this thread, and of the threads that run blocks.
+
+    Others that are started meanwhile renew the engine's processes: they work for no question, and nobody hears them.
+    """
+
+    def look_at_blocks(frame: FrameType, event: str, about: Any) -> None:
+        if _is_below(frame, _LANES):
+            look(frame, event, about)
+
+    before, elsewhere = sys.getprofile(), threading.getprofile()
+    threading.setprofile(look_at_blocks)
     sys.setprofile(look)
     try:
         yield
     finally:
         sys.setprofile(before)
+        threading.setprofile(elsewhere)
+
+
+def _is_below(frame: FrameType | None, codes: tuple[CodeType, ...]) -> bool:
+    """Return True if a frame is one of these functions', or was called by one."""
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager
@@ -122,9 +152,10 @@ def listed(window: Window) -> Iterator[Calls]:
 
 
 @contextmanager
-def broken(name: str, problem: type[BaseException], *, at: int, window: Window) -> Iterator[list[str]]:
-    """The call of this name raises, when it is made for the ``at``-th time; what is given back says whether it did."""
-    raised: list[str] = []
+def broken(name: str, problem: type[BaseException], *, at: int, window: Window) -> Iterator[list[bool]]:
+    """The call of this name raises, when it is made for the ``at``-th time; what is given back says whether it did, and
+    whether it was made for one block."""
+    raised: list[bool] = []
     left = at
 
     def look(frame: FrameType, event: str, about: Any) -> None:
@@ -132,7 +163,7 @@ def broken(name: str, problem: type[BaseException], *, at: int, window: Window) 
         if window.follow(frame, event, about) and not raised and _called(frame, event, about) == name:
             left -= 1
             if left == 0:
-                raised.append(name)
+                raised.append(_is_below(frame if event == "c_call" else frame.f_back, _OF_A_BLOCK))
                 raise problem(SECRET)
 
     with _profiled(look):

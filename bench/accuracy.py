@@ -14,7 +14,7 @@ import hubbub as hb
 from bench.record import Bench, Row
 from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Marks
-from hubbub.query.answer.combine import combine
+from hubbub.query.answer.stored import combine
 from hubbub.query.ops import ExactCounts
 from hubbub.query.plan.plan import Plan
 

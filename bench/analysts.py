@@ -24,7 +24,7 @@ from hubbub.ledger import Ledger, Marks
 from hubbub.policy.sources import source_of
 from hubbub.policy.stamps import stamp_of
 from hubbub.policy.tables import Limits, Policy, Table
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 
 CUSTOMERS = 60_000

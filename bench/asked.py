@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
-from hubbub.mechanisms.selection.bins import StepCounts
-from hubbub.privacy.budget import Budget
+from hubbub.gate.secret import Sealed
+from hubbub.mechanisms.selection.pieces import StepCounts
+from hubbub.privacy.filter import Budget
 from hubbub.query.aggregates.extremes import ExtremeChoice
 from hubbub.query.aggregates.mode import ModeChoice
 from hubbub.query.aggregates.quantile import QuantileChoice

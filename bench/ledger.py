@@ -14,8 +14,8 @@ from hubbub.ledger import Ask, Ledger, Marks
 from hubbub.ledger.book import Transaction
 from hubbub.ledger.ledger import wall_clock
 from hubbub.ledger.rules import reserve
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import DiscreteLaplaceEvent
+from hubbub.privacy.filter import Budget
 
 THREADS = 16
 SECONDS = 4.0

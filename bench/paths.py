@@ -16,7 +16,7 @@ from bench.memory import Peak
 from bench.record import Bench, Row
 from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 from hubbub.session.opening import open as opened
 

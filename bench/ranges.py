@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hubbub import publish
-from hubbub.publish.strategies.demand import Demand
 from hubbub.publish.strategies.hierarchy import LevelPlan
-from hubbub.publish.strategies.nodes import Nodes
+from hubbub.publish.strategies.layer import Nodes
+from hubbub.publish.strategies.split import Demand
 from hubbub.publish.strategies.wavelet import expected_variance
 from hubbub.publish.terms import Terms, variance
-from hubbub.report.ranges import Line, plot_ranges
+from hubbub.report.pictures import Line, plot_ranges
 
 EPSILON = 1
 CELLS = tuple(2**power for power in range(4, 21))

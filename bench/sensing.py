@@ -6,7 +6,7 @@ python -m bench.sensing [picture.png]
 import sys
 
 from hubbub.publish.strategies.sensing import SensingError, sensing_errors
-from hubbub.report.sensing import plot_sensing
+from hubbub.report.pictures import plot_sensing
 
 CELLS = (256, 1024, 4096, 16384)
 SPARSITIES = (4, 16, 64)

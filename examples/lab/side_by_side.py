@@ -36,8 +36,8 @@ from hubbub.attack.precision import floating_point, possible, precision, whole
 from hubbub.attack.reconstruction import exact, noised, reconstruction
 from hubbub.attack.success_rate import most_allowed
 from hubbub.attack.suppression import hcup, suppression
-from hubbub.cli.lab import more_targets as learned
 from hubbub.cli.lab import targets
+from hubbub.cli.lab import targets as learned
 
 EPSILON = Fraction(1)
 BOUND = most_allowed(0.5, epsilon=float(EPSILON))

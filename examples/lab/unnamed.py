@@ -13,8 +13,7 @@ from hubbub.attack.finding import AttackFinding
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.success_rate import against_guessing, most_allowed
 from hubbub.attack.suppression import PublishedTable, hcup, suppression
-from hubbub.cli.lab.more_targets import measure
-from hubbub.cli.lab.targets import gate
+from hubbub.cli.lab.targets import gate, measure
 from hubbub.mechanisms import Geometric
 
 QUASI = ("zip", "sex", "age")

@@ -7,7 +7,7 @@ Public names are loaded when they are first used (PEP 562), so that ``import hub
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hubbub.gate import pictures
+from hubbub.gate import release
 
 if TYPE_CHECKING:
     from hubbub import learn, publish, report
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from hubbub.gate.release import Release
     from hubbub.gate.secret import Facts, Secret
     from hubbub.ledger import Ledger, Renewal
-    from hubbub.policy.beside import private
+    from hubbub.policy.in_python import private
     from hubbub.policy.paths import through
     from hubbub.policy.tables import Limits
-    from hubbub.privacy.budget import Budget
-    from hubbub.privacy.neighbors import Neighbors
-    from hubbub.privacy.sensitivity import Sensitivity
+    from hubbub.privacy.filter import Budget
+    from hubbub.privacy.sensitivity import Neighbors, Sensitivity
     from hubbub.query.frame.aggregate_functions import (
         bool_and,
         bool_or,
@@ -55,14 +54,14 @@ _AGGREGATES = "hubbub.query.frame.aggregate_functions"
 # Public name → the module that defines it; a name whose module is itself ends in the name. The block above says the
 # same to type checkers, and a test holds the two together.
 _HOMES = {
-    "Budget": "hubbub.privacy.budget",
+    "Budget": "hubbub.privacy.filter",
     "Database": "hubbub.session.database",
     "Facts": "hubbub.gate.secret",
     "HubbubError": "hubbub.errors",
     "Ledger": "hubbub.ledger",
     "Limits": "hubbub.policy.tables",
     "Meter": "hubbub.gate.meter",
-    "Neighbors": "hubbub.privacy.neighbors",
+    "Neighbors": "hubbub.privacy.sensitivity",
     "Release": "hubbub.gate.release",
     "Renewal": "hubbub.ledger",
     "Secret": "hubbub.gate.secret",
@@ -83,7 +82,7 @@ _HOMES = {
     "median": _AGGREGATES,
     "min": _AGGREGATES,
     "open": "hubbub.session.opening",
-    "private": "hubbub.policy.beside",
+    "private": "hubbub.policy.in_python",
     "publish": "hubbub",
     "quantile": _AGGREGATES,
     "report": "hubbub",
@@ -141,7 +140,7 @@ __all__ = [
 ]
 
 
-pictures.load_with(lambda: import_module("hubbub.report"))
+release.load_with(lambda: import_module("hubbub.report"))
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.anonymity import Digits, Hierarchy, Ranges, Tree, Wanted, make, measure
 from hubbub.anonymity.hierarchies import Suppress
-from hubbub.anonymity.loss import loss_of
+from hubbub.anonymity.measure import loss_of
 from hubbub.anonymity.mondrian import describe_values, partitions
 from hubbub.attack.composition import composition
 from hubbub.attack.generalised import region

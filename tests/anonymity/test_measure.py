@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.anonymity import Wanted, make, measure
-from hubbub.anonymity.groups import entropy_diversity, recursive_ratio, scale_of
-from hubbub.anonymity.limits import ALWAYS
+from hubbub.anonymity.wanted import ALWAYS, entropy_diversity, recursive_ratio, scale_of
 from hubbub.attack.composition import HOSPITALS, LECTURE, hospitals, lecture
 from hubbub.errors import ParameterError
 

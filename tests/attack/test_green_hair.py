@@ -46,7 +46,7 @@ def test_the_private_one_does_not() -> None:
     pytest.importorskip("sklearn", reason="The private perceptron is one of scikit-learn's kind.")
     from fractions import Fraction
 
-    from hubbub.cli.lab.more_targets import private_perceptron
+    from hubbub.cli.lab.targets import private_perceptron
 
     rows, signs = town(people=200)
     learn = private_perceptron(epsilon=Fraction(1), low=[-1, -1, -1, 0], high=[1, 1, 1, 1])

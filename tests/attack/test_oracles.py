@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.attack.gateway.naive_gateway import NaiveGateway
 from hubbub.attack.gateway.oracles import FAILING, HARD_MATCH, SLOW, Suspects, error_oracle, suspects, timing_oracle
-from hubbub.cli.lab.more_targets import clinic
+from hubbub.cli.lab.targets import clinic
 from hubbub.errors import ParameterError
 
 PEOPLE = 40

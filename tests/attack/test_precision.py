@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.attack.made_up import MadeUp
 from hubbub.attack.precision import NUMPY, TEXTBOOK, floating_point, grain, possible, precision, whole
-from hubbub.cli.lab.more_targets import counts
+from hubbub.cli.lab.targets import counts
 from hubbub.errors import ParameterError
 
 ANSWERS = 200

@@ -19,7 +19,7 @@ from hubbub.audit import lower_bound, lower_bound_delta
 from hubbub.mechanisms import Price, ProposedQuantile, SmoothQuantile, SmoothSensitivity, StableMode
 from hubbub.mechanisms.local_sensitivity.dilation import Student
 from hubbub.mechanisms.local_sensitivity.distance import FLOOR, around, quantile_rank
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 ONE = Fraction(1)
 T = 60

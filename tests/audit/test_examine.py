@@ -21,7 +21,7 @@ from hubbub.errors import AccountingError
 from hubbub.mechanisms import Gaussian, Geometric, RandomizedResponse
 from hubbub.mechanisms.specimens.registry import find_specimen
 from hubbub.privacy.events.event import Event, GaussianEvent
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 QUICK = Settings(pairs=4, pilots=2, pilot=200, steps=1, samples=5_000)
 

@@ -14,7 +14,7 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.functions import OfFunction
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Geometric
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 ROWS = (0, 1, 5, math.nan)
 QUICK = Settings(pairs=30, pilots=24, pilot=150, steps=2, samples=2_000)

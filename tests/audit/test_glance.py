@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.audit import conformance, glance, law
+from hubbub.audit import conformance, law
 from hubbub.audit.exact import Laws
 from hubbub.audit.specimens import OfSpecimen
 from hubbub.errors import ConformanceError
@@ -26,7 +26,7 @@ def laws(specimen: Any) -> tuple[Laws, Laws]:
 
 def looks(specimen: Any) -> tuple[int, int]:
     honest, twin = laws(specimen)
-    return glance.first_looks(specimen, honest=honest, twin=twin, level=conformance.LAW_ALARM)
+    return law.first_looks(specimen, honest=honest, twin=twin, level=conformance.LAW_ALARM)
 
 
 @pytest.mark.parametrize("specimen", TWINS, ids=lambda one: one.name)
@@ -34,11 +34,11 @@ def test_a_twin_looks_odd_at_first_wherever_all_draws_would_see_it(specimen: Any
     """Both looks together miss at most a quarter more than all draws do, and one in a thousand."""
     honest, twin = laws(specimen)
     together, singly = looks(specimen)
-    by_all = glance.miss_probability(honest, twin, draws=glance.FEW, level=conformance.LAW_ALARM)
-    at_first = glance.miss_probability(honest, twin, draws=singly, level=glance.SUSPICION)
-    assert singly == glance.FEW or at_first <= max(1e-3, by_all / 4)
+    by_all = law.miss_probability(honest, twin, draws=law.FEW, level=conformance.LAW_ALARM)
+    at_first = law.miss_probability(honest, twin, draws=singly, level=law.SUSPICION)
+    assert singly == law.FEW or at_first <= max(1e-3, by_all / 4)
     assert together == (250_000 if specimen.large else 25_000)
-    assert glance.miss_probability(honest, twin, draws=together, level=glance.SUSPICION) < 1e-6
+    assert law.miss_probability(honest, twin, draws=together, level=law.SUSPICION) < 1e-6
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.0, 3.0])
@@ -49,14 +49,14 @@ def test_a_quarter_of_a_million_draws_finds_a_scale_two_percent_off_odd(scale: f
         return (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-60, 61))
 
     stated, real = masses(scale), masses(scale * wrong)
-    assert law.power(stated, real, draws=250_000, false_alarm=glance.SUSPICION) > 1 - 1e-4
+    assert law.power(stated, real, draws=250_000, false_alarm=law.SUSPICION) > 1 - 1e-4
 
 
 def test_it_is_cheaper_where_the_twin_is_easily_seen_and_no_cheaper_than_it_may_be() -> None:
     sizes = {one.name: looks(one)[1] for one in TWINS}
     assert sizes["geometric"] == 1_000
     assert sizes["exponential"] > 3_000
-    assert sum(sizes.values()) < len(sizes) * glance.FEW / 4
+    assert sum(sizes.values()) < len(sizes) * law.FEW / 4
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def test_what_looks_odd_is_drawn_in_full_and_judged_by_all() -> None:
     specimen, mechanism = watched(wrong=True)
     with pytest.raises(ConformanceError, match="10000 answers by draw do not fit the stated masses"):
         conformance.check_law(specimen, first=looks(specimen))
-    assert mechanism.drawn["draw"] >= glance.FEW
+    assert mechanism.drawn["draw"] >= law.FEW
 
 
 def test_an_honest_one_is_mostly_left_after_the_first_look() -> None:
@@ -111,10 +111,10 @@ def test_an_honest_one_is_mostly_left_after_the_first_look() -> None:
     for _ in range(5):
         conformance.check_law(specimen, first=first)
     assert mechanism.drawn["draw"] >= 10 * first[1]
-    assert mechanism.drawn["draw"] < 10 * glance.FEW or mechanism.drawn["repeat"] < 10_000_000
+    assert mechanism.drawn["draw"] < 10 * law.FEW or mechanism.drawn["repeat"] < 10_000_000
     mechanism.drawn.update(draw=0, repeat=0)
     assert "1000000 by repeat" in conformance.check_law(specimen)
-    assert mechanism.drawn == {"draw": 2 * glance.FEW, "repeat": 2_000_000}, "without a first look, all are drawn"
+    assert mechanism.drawn == {"draw": 2 * law.FEW, "repeat": 2_000_000}, "without a first look, all are drawn"
 
 
 def test_an_audit_begins_with_a_first_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hubbub.audit.subjects.strategies import OfStrategy
 from hubbub.mechanisms import RandomizedResponse
 from hubbub.mechanisms.specimens.registry import find_specimen
 from hubbub.publish import Flat
-from hubbub.publish.contribution import Contribution
+from hubbub.publish.terms import Contribution
 from tests.testing.test_query_audit import COUNTS, MEDIANS, POSTS, SLACK, WORDS, policy
 
 SHORT = Settings(pairs=4, pilots=3, pilot=200, steps=1, samples=4_000)

@@ -5,7 +5,7 @@ import pytest
 
 from bench import ranges
 from hubbub import publish
-from hubbub.report.ranges import plot_ranges
+from hubbub.report.pictures import plot_ranges
 
 LAPLACE = publish.Noise.LAPLACE
 

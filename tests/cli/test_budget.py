@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.ledger import Ledger, Marks, Renewal
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from tests.cli.conftest import Run, asked
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import duckdb
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb import worker
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.scan import engine_type
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.engines.lower.scalars import lower
 from hubbub.engines.nodes.words import constant, relation
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.policy.kinds import Kind, Type, of
 from hubbub.policy.tables import Table, TableColumn, TableSource
 from hubbub.query.expression import Column as Named

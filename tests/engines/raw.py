@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.dialects.duckdb import DUCKDB
 from hubbub.engines.dialects.printer import FORMS, Printer, print_node, print_statement
-from hubbub.engines.dialects.statement import SqlStatement
 from hubbub.engines.nodes.queries import Lowered, Query, RowSource
 from hubbub.engines.nodes.scalars import Node, Scalar
 

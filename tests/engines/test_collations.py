@@ -11,11 +11,11 @@ import pytest
 
 from hubbub.audit.subjects.in_process.inside import counted
 from hubbub.errors import PolicyError
-from hubbub.policy.beside import private
+from hubbub.policy.in_python import private
 from hubbub.policy.paths import through
 from hubbub.policy.stamps import stamp_of
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 from hubbub.session.opening import open as opened
 

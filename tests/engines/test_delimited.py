@@ -21,7 +21,7 @@ from hubbub.engines.sources.conversion import Converted, convert
 from hubbub.errors import PolicyError
 from hubbub.policy.sources import CONVERTED, source_of
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.opening import open as opened
 from tests.engines import reference_csv
 

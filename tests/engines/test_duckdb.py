@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb import worker
 from hubbub.engines.duckdb.engine import DuckDB, _bits, size
 from hubbub.engines.duckdb.pool import Standby
@@ -261,7 +261,7 @@ def test_everything_ends_with_its_parent(tmp_path: Path, busy: bool) -> None:
         f"""
         import threading, time
         from hubbub.engines.duckdb.engine import DuckDB
-        from hubbub.engines.dialects.statement import SqlStatement
+        from hubbub.engines.dialects.dialect import SqlStatement
         engine = DuckDB(standbys=2)
         engine._find_rows(SqlStatement("SELECT 1"), [])
         if {busy}:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hubbub.audit.subjects.in_process.inside import counted
 from hubbub.engines.sources.conversion import Converted, convert
 from hubbub.errors import PolicyError
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.opening import open as opened
 
 CONNECTION = duckdb.connect()

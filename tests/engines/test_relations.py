@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.engines.duckdb.quoting import quote_name
-from hubbub.engines.duckdb.scan import scan_value
+from hubbub.engines.duckdb.scan import quote_name, scan_value
 from hubbub.engines.lower import relations
 from hubbub.engines.lower.aggregate import FEW, rows_for_a_pair
 from hubbub.engines.nodes.words import relation

@@ -10,11 +10,11 @@ import duckdb
 import pytest
 
 import hubbub as hb
+from hubbub.engines.base import Run
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.pool import Standby
-from hubbub.engines.run import Run
 from hubbub.errors import BudgetExceeded, EngineError, LedgerError
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits
 from hubbub.query.requests import Tallies

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from hubbub.engines.lower import uncut
+from hubbub.engines.lower import total_limit
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.engines.nodes.words import relation
 from hubbub.policy.kinds import Type, of
@@ -49,8 +49,8 @@ def connection() -> Iterator[Any]:
 
 def numbers(connection: Any, op: Aggregate, *, ranked: bool = False, one_more: bool = False) -> dict[int, int]:
     """Of every cell that is told; ``ranked``: as if every unit were beyond the limits."""
-    least = uncut.least_limit(op)
-    with mock.patch.object(uncut, "least_limit", return_value=0 if ranked else least + one_more):
+    least = total_limit.least_limit(op)
+    with mock.patch.object(total_limit, "least_limit", return_value=0 if ranked else least + one_more):
         made = printed(aggregate(op, {"t": TABLE}, {"t": relation("rows")}, wide=True))
     assert ("SEMI JOIN" in made.sql) is not ranked
     return {code: int(many) for code, many in connection.execute(made.sql, [7, 11][: made.secrets]).fetchall()}
@@ -99,7 +99,7 @@ def test_numbers_are_those_of_ranking_everybody(connection: Any, values: Any) ->
     ],
 )
 def test_the_least_limit_decides(op: Aggregate, least: int) -> None:
-    assert uncut.least_limit(op) == least
+    assert total_limit.least_limit(op) == least
 
 
 def test_only_rows_alone_are_counted_so() -> None:
@@ -113,7 +113,7 @@ def test_only_rows_alone_are_counted_so() -> None:
         replace(op, tallies=(tally, tally)),
         replace(op, groups=(private, op.groups[1])),
     ):
-        assert uncut.least_limit(other) == 0
+        assert total_limit.least_limit(other) == 0
 
 
 def test_a_question_is_ranked_as_ever_and_nothing_is_where_there_is_nothing_to_bound() -> None:

@@ -14,11 +14,11 @@ from hubbub.audit.subjects.in_process.inside import counted
 from hubbub.engines.duckdb.owner_check import Check, check
 from hubbub.engines.duckdb.scan import scan_identity, scan_value
 from hubbub.errors import HubbubError, PolicyError
-from hubbub.policy.beside import private
+from hubbub.policy.in_python import private
 from hubbub.policy.kinds import INT128, Kind, Type, integer, of
 from hubbub.policy.paths import through
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.opening import open as opened
 
 SHARED = duckdb.connect()

@@ -9,7 +9,7 @@ import pytest
 from examples.lab.side_by_side import BOUND, Line, Sizes, lines, markdown
 from hubbub.attack.finding import AttackFinding
 from hubbub.attack.success_rate import against_guessing, most_allowed
-from hubbub.cli.lab.more_targets import counts
+from hubbub.cli.lab.targets import counts
 
 SMALL = Sizes(
     people=300, subsets=900, traced=100, attributes=2000, examples=100, answers=100, runs=30, suspects=40, guesses=100,

@@ -18,7 +18,7 @@ from examples.seeds import counties, figure5, traffic
 from hubbub import Facts, Meter, Neighbors, Secret, Sensitivity
 from hubbub.errors import MisfitError
 from hubbub.mechanisms import Geometric, RandomizedResponse
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 DEVIATIONS = 5
 SIDE = 5e-7

@@ -20,10 +20,10 @@ from hubbub.errors import (
 from hubbub.gate.meter import Meter, answered
 from hubbub.gate.secret import Facts, Secret
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.values import read, write
+from hubbub.ledger.entry import read, write
 from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.loss import Pure
 from hubbub.privacy.sensitivity import Sensitivity
 from tests.ledger.asking import HALF, ask

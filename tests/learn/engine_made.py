@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import hubbub as hb
 from hubbub.audit.subjects.in_process.inside import open_read
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.lesson import LearnWish, Lesson, read
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hubbub.engines.arrays.engine import Arrays
-from hubbub.learn.linear.ball import Ball
 from hubbub.learn.linear.gradients import Pulls, short
+from hubbub.learn.linear.linear_classifier import Ball
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.statistics.row_steps import BITS

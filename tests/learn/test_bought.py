@@ -9,7 +9,7 @@ pytest.importorskip("sklearn")
 
 from hubbub.engines.arrays.engine import Arrays
 from hubbub.errors import ParameterError
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.learn.statistics.bounds import CELLS, SHARE, SIZES, _powers, buy_bounds, code_magnitudes
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.classes import choose_classes, count_names, place_labels

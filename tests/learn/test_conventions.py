@@ -16,7 +16,7 @@ from hubbub import learn
 from hubbub.errors import BudgetExceeded, ParameterError, UnknownAccount
 from hubbub.gate.meter import Meter
 from hubbub.learn import PCA, Claim, LogisticRegression, Perceptron, QuantileTransformer, Ridge, StandardScaler
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 ESTIMATORS = [
     kind for name in learn.__all__ if isinstance(kind := getattr(learn, name), type) and issubclass(kind, BaseEstimator)

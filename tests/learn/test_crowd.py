@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features
 

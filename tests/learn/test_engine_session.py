@@ -40,7 +40,7 @@ from hubbub.learn import (
 from hubbub.policy.tables import Limits
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import LOSS_UNIT
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing.replay import replayed
 from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened, reader_of
 from tests.learn.test_engine_totals import FITS

@@ -12,7 +12,7 @@ pytest.importorskip("sklearn")
 import hubbub as hb
 from hubbub.audit.subjects.in_process.inside import open_read
 from hubbub.audit.subjects.in_process.totals import _MEANING, adding
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.learn import PCA, GaussianNB, KMeans, LinearRegression, Ridge, StandardScaler
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features

@@ -11,12 +11,10 @@ pytest.importorskip("sklearn")
 
 from hubbub.engines.arrays.blocks import shorten
 from hubbub.engines.arrays.engine import Arrays
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features
-from hubbub.learn.statistics.row_steps import BITS, scale_columns
-from hubbub.learn.statistics.row_sums import ball_sums, box_sums, unit_rows
-from hubbub.learn.statistics.second_moments import (
+from hubbub.learn.statistics.moments import (
     EVEN,
     FROBENIUS,
     GRAM_BITS,
@@ -26,8 +24,10 @@ from hubbub.learn.statistics.second_moments import (
     reach_of_products,
     triangle,
 )
+from hubbub.learn.statistics.row_steps import BITS, scale_columns
+from hubbub.learn.statistics.row_sums import ball_sums, box_sums, unit_rows
 from hubbub.learn.tuition import ACCOUNT, Tuition
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.totals import columns
 from hubbub.testing.replay import RecordingMeter
 

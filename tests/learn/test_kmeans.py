@@ -17,10 +17,9 @@ from sklearn.pipeline import make_pipeline
 from hubbub.audit.canaries import one_run
 from hubbub.engines.arrays.engine import Arrays
 from hubbub.errors import ParameterError
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.learn import KMeans, StandardScaler
-from hubbub.learn.kmeans.axes import FINE, BinnedAxis, Grid
-from hubbub.learn.kmeans.box import Box, Shadow
+from hubbub.learn.kmeans.axes import FINE, BinnedAxis, Box, Grid, Shadow
 from hubbub.learn.kmeans.grid import faint
 from hubbub.learn.kmeans.rounds import Round, farness, spread_points, sum_offsets
 from hubbub.learn.statistics.crowd import Crowd

@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from hubbub.errors import BudgetExceeded, ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.learn import LogisticRegression, StandardScaler
-from hubbub.learn.linear.ball import Ball
 from hubbub.learn.linear.gradients import Pulls
+from hubbub.learn.linear.linear_classifier import Ball
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.tuition import Tuition
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.learn.classes_made import blobs
 
 PUBLIC: dict[str, Any] = {"bounds": (-1, 1), "classes": [0, 1]}

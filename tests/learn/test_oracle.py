@@ -12,7 +12,7 @@ pytest.importorskip("sklearn")
 
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.learn import StatisticalQueryOracle
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.testing.replay import RecordingMeter, distance, replayed
 from tests.learn.classes_made import blobs
 

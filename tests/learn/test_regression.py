@@ -15,9 +15,9 @@ from sklearn.linear_model import Ridge as PlainRidge
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.learn import LinearRegression, Ridge
-from hubbub.learn.linear.least_squares import Solver
-from hubbub.learn.statistics.second_moments import GramMatrix
-from hubbub.privacy.budget import Budget
+from hubbub.learn.linear.regression import Solver
+from hubbub.learn.statistics.moments import GramMatrix
+from hubbub.privacy.filter import Budget
 
 Array = np.ndarray[Any, Any]
 BOUNDS: dict[str, Any] = {"bounds": (-1, 1), "y_bounds": (-4, 4)}

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.ledger import Ledger, Marks
 from hubbub.ledger.stores.store import Store
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.asking import Clock
 from tests.postgres import PostgresServer, running_server
 

@@ -21,14 +21,14 @@ from hubbub.errors import BudgetExceeded
 from hubbub.gate.meter import Meter, answered
 from hubbub.gate.secret import Facts, Secret
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
+from hubbub.ledger.entry import write
 from hubbub.ledger.stores.opening import store_at
 from hubbub.ledger.stores.store import Head, Store, StoreSession
 from hubbub.ledger.terms import Charged
-from hubbub.ledger.values import write
 from hubbub.mechanisms.additive.gaussian import Gaussian
 from hubbub.mechanisms.additive.laplace import Geometric
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Sensitivity
 
 POINTS = (

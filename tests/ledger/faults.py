@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from hubbub.errors import HubbubError, LedgerError, LedgerUnreachable
 from hubbub.ledger import Ask, Ledger, Marks
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.asking import ask, pure
 from tests.ledger.checking import findings
 

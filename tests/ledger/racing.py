@@ -16,8 +16,8 @@ from hubbub.errors import BudgetExceeded
 from hubbub.gate.meter import answered
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
 from hubbub.ledger.stores.opening import store_at
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import Event
+from hubbub.privacy.filter import Budget
 from tests.ledger.asking import gaussian, pure, thresholded
 from tests.ledger.crashing import Trap, TrappedMarks, TrappedStore
 

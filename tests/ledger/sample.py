@@ -11,10 +11,10 @@ from typing import Any
 from hubbub.ledger import Ask, Ledger, Marks, Renewal
 from hubbub.ledger.effects import EFFECTS
 from hubbub.ledger.entry import GENESIS, Entry, canonical, chain_hash
-from hubbub.ledger.stores.schema import MIGRATIONS, migrate
 from hubbub.ledger.stores.sqlite import SqliteStore
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.stores.store import MIGRATIONS, migrate
 from hubbub.privacy.events.event import DiscreteGaussianEvent, Event, LaplaceEvent, WithFailure
+from hubbub.privacy.filter import Budget
 
 DAY = 86_400_000_000
 START = 1_800_000_000_000_000

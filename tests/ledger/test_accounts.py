@@ -8,9 +8,8 @@ import pytest
 
 from hubbub.errors import AccountingError, BudgetExceeded, CapacityError, ParameterError, UnknownAccount
 from hubbub.ledger import Ask, Ledger, Renewal
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Charge
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget, Charge
+from hubbub.privacy.sensitivity import Neighbors
 from tests.ledger.asking import HALF, UNIT, ask, charges, gaussian, loss, pure, thresholded
 
 Opening = Callable[..., Ledger]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import BudgetExceeded, Frozen, GrantError, KeyConflict, UnknownAccount
 from hubbub.ledger import Ask, Ledger, Marks
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import LOSS_UNIT
+from hubbub.privacy.filter import LOSS_UNIT, Budget
 from tests.ledger.asking import DAY, HALF, Clock, ask, charges, loss, pure
 
 TENTH = Fraction(1, 10)

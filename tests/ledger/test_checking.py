@@ -17,8 +17,7 @@ from hubbub.ledger.holder import ACCOUNT, keep, present
 from hubbub.ledger.ledger import wall_clock
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import budget_json
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Spent
+from hubbub.privacy.filter import Budget, Spent
 from tests.ledger.asking import ask
 from tests.ledger.checking import Findings, findings, lent
 from tests.ledger.conftest import OpenLedger

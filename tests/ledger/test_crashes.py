@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.ledger import Ledger, Marks
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.checking import Findings, findings, lines_of
 from tests.ledger.conftest import OpenLedger
 from tests.ledger.crashing import OUTSIDE, POINTS, Job, script, set_up

@@ -11,12 +11,11 @@ import pytest
 
 from hubbub.errors import DataChanged, EngineError, Frozen, GrantError, HubbubError, LedgerCorrupt, UnknownAccount
 from hubbub.gate.meter import Meter, Reply, answered
-from hubbub.gate.sealed import Sealed
-from hubbub.gate.secret import Facts, Secret
+from hubbub.gate.secret import Facts, Sealed, Secret
 from hubbub.ledger import ALLOWANCE, Failures, Ledger, Ticket
 from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.keys.threshold import LaplaceThreshold
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Sensitivity
 from tests.ledger.asking import DAY, Clock, ask, charges, pure
 from tests.ledger.sample import damage

@@ -34,7 +34,7 @@ from hubbub.ledger.ledger import wall_clock
 from hubbub.ledger.stores.opening import adopt
 from hubbub.ledger.stores.sqlite import SqliteStore
 from hubbub.ledger.verify.verify import verify
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.checking import findings
 from tests.ledger.faults import (
     ACCOUNT,

@@ -12,7 +12,7 @@ from hubbub.ledger import Entry, Ledger, Marks
 from hubbub.ledger.effects import EFFECTS
 from hubbub.ledger.entry import GENESIS, canonical, chain_hash, digest_of
 from hubbub.ledger.stores import opening
-from hubbub.ledger.stores.schema import MIGRATIONS
+from hubbub.ledger.stores.store import MIGRATIONS
 from hubbub.ledger.terms import Ask
 from hubbub.ledger.verify.verify import verify
 from hubbub.privacy.events.event import PureEvent, event_classes, event_from_json

@@ -8,9 +8,8 @@ import pytest
 
 from hubbub.errors import BudgetExceeded, GrantError, GrantExpired, ParameterError
 from hubbub.ledger import Ledger, Renewal
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Charge
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget, Charge
+from hubbub.privacy.sensitivity import Neighbors
 from tests.ledger.asking import DAY, HALF, Clock, ask, loss, pure
 
 Opening = Callable[..., Ledger]

@@ -23,7 +23,7 @@ from hubbub.errors import (
 from hubbub.ledger import Ledger, Marks
 from hubbub.ledger.stores.postgres import PostgresSession, PostgresStore
 from hubbub.ledger.stores.store import Interrupted
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.asking import ask
 from tests.postgres import PostgresServer, running_server
 

@@ -14,7 +14,7 @@ from hubbub.errors import BudgetExceeded, LedgerFull, LedgerRolledBack, LedgerUn
 from hubbub.ledger import Ledger, Ticket
 from hubbub.ledger.stores.postgres import PostgresSession, PostgresStore
 from hubbub.ledger.stores.store import Interrupted
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.ledger.asking import HALF, ask, charges
 from tests.ledger.checking import findings
 from tests.ledger.proxy import Proxy

@@ -28,7 +28,7 @@ from hubbub.privacy.events.event import (
     WithFailure,
     event_classes,
 )
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 
 def laws(epsilon: Fraction) -> list[Event]:

@@ -9,8 +9,7 @@ import pytest
 
 from hubbub.errors import BudgetExceeded, GrantError, HubbubError, KeyConflict
 from hubbub.ledger import Ledger
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Charge
+from hubbub.privacy.filter import Budget, Charge
 from tests.ledger.asking import HALF, UNIT, ask, charges, loss, pure
 
 Opening = Callable[..., Ledger]

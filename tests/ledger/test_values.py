@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import LedgerCorrupt, ParameterError
-from hubbub.ledger.values import read, write
+from hubbub.ledger.entry import read, write
 from hubbub.mechanisms.specimens.registry import build_specimens
 from hubbub.mechanisms.specimens.specimen import Specimen
 

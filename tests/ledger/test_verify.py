@@ -8,8 +8,8 @@ import pytest
 
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger import Ledger, Marks
-from hubbub.ledger.stores.schema import DERIVED
 from hubbub.ledger.stores.sqlite import SqliteStore
+from hubbub.ledger.stores.store import DERIVED
 from hubbub.ledger.verify.verify import Verified, verify_store
 from tests.ledger import sample
 from tests.ledger.sample import Clock, Draft, damage, fill, forged, question

@@ -11,7 +11,7 @@ from scipy import stats
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.local_sensitivity.dilation import LaplaceDilated, Student
 from hubbub.privacy.events.event import ApproxEvent, PureEvent
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 
 def worst_student_loss(law: Student, *, shift: float, dilation: float) -> float:

@@ -14,8 +14,7 @@ from hubbub.mechanisms import Gaussian, GridGaussian
 from hubbub.noise import laws
 from hubbub.noise.entropy import substitute
 from hubbub.privacy import calibrate
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import Script, follows
 
 ONE = Fraction(1)

@@ -9,10 +9,9 @@ import pytest
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, Extreme, Geometric, PerGroup, Quantile, Quantiles
-from hubbub.mechanisms.selection.bins import EMPTY, StepCounts, bin_steps
+from hubbub.mechanisms.selection.pieces import EMPTY, StepCounts, bin_steps
 from hubbub.privacy.events.event import BoundedRangeEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.testing.replay import replayed
 
 F = Fraction

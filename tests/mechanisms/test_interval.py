@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Exponential, IntervalExponential
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 def over(top: int = 20, **options: Any) -> IntervalExponential:

@@ -21,8 +21,7 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.keys import key_selection as key_module
 from hubbub.privacy import calibrate
 from hubbub.privacy.events.event import ApproxEvent, WithFailure
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import follows
 
 ONE = Fraction(1)

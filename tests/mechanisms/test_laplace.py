@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hubbub.mechanisms import Geometric, Laplace, TruncatedGeometric
 from hubbub.noise import laws
 from hubbub.noise.entropy import substitute
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import Script, follows
 
 ONE = Fraction(1)

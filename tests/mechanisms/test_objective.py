@@ -15,8 +15,7 @@ from hubbub.mechanisms.objective.convex import Examples, MarginLoss, bound_gradi
 from hubbub.mechanisms.objective.objective import WITHIN
 from hubbub.mechanisms.objective.tilt import Tilt, bend_rounded_up, ridge_for
 from hubbub.mechanisms.specimens.objective import examples
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 STEP = Fraction(1, 64)
 PAIRS = [((), (1,)), ((), (-1,)), ((1, 1, -1), (1, 1, -1, -1)), ((1,) * 6, (1,) * 5)]

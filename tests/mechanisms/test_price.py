@@ -14,10 +14,9 @@ from hubbub import Facts, Meter, Secret, Sensitivity
 from hubbub.audit.exact import Laws
 from hubbub.errors import MisfitError, ParameterError
 from hubbub.mechanisms import Exponential, PermuteAndFlip, Price
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import BoundedRangeEvent, PureEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 ONE = Fraction(1)
 FIVE = tuple(Fraction(price) for price in range(1, 6))

@@ -13,8 +13,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms import ProposedQuantile, ProposeTestRelease, StableMode, TruncatedThreshold
 from hubbub.mechanisms.local_sensitivity.propose import StabilityTest
 from hubbub.privacy.events.event import ApproxEvent, ComposedEvent, DiscreteLaplaceEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.mechanisms.test_distance import changed
 
 TOP = 20

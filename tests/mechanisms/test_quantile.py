@@ -14,12 +14,10 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Quantile, Quantiles
-from hubbub.mechanisms.selection.bins import EMPTY, bin_steps, runs
-from hubbub.mechanisms.selection.pieces import Pieces
+from hubbub.mechanisms.selection.pieces import EMPTY, Pieces, bin_steps, runs
 from hubbub.mechanisms.selection.quantile import near_pieces, quantile_pieces
 from hubbub.privacy.events.event import BoundedRangeEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import FALSE_ALARM, follows
 
 ONE = Fraction(1)

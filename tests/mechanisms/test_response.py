@@ -11,9 +11,8 @@ from scipy import stats
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import RandomizedResponse
 from hubbub.noise.exact import exactly
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import log_down
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import FALSE_ALARM, follows
 
 ONE = Fraction(1)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from hubbub.mechanisms import Geometric, RandomizedResponse
 from hubbub.noise import laws
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from tests.noise.sources import FALSE_ALARM
 
 SIGMAS = float(stats.norm.isf(FALSE_ALARM / 2))

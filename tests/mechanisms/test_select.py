@@ -16,8 +16,7 @@ from hubbub.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.selection.select import levels_of
 from hubbub.noise.entropy import substitute
 from hubbub.privacy.events.event import BoundedRangeEvent, PureEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import FALSE_ALARM, Script, follows
 
 ONE = Fraction(1)

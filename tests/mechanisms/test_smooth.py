@@ -15,10 +15,9 @@ from hubbub.errors import MisfitError, ParameterError
 from hubbub.mechanisms import SmoothQuantile, SmoothSensitivity
 from hubbub.mechanisms.local_sensitivity.dilation import LaplaceDilated, Student
 from hubbub.noise.entropy import substitute
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import ApproxEvent, PureEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.mechanisms.test_distance import changed
 from tests.noise.sources import Script
 

@@ -18,8 +18,7 @@ from hubbub.mechanisms.sparse.sparse_vector import Found
 from hubbub.noise import laws
 from hubbub.noise.entropy import substitute
 from hubbub.privacy.events.event import ComposedEvent, DiscreteLaplaceEvent, PureEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.testing import replayed
 from tests.noise.sources import FALSE_ALARM, Untouchable, follows
 

@@ -11,8 +11,7 @@ from hubbub.errors import MisfitError, ParameterError
 from hubbub.gate.secret import Facts
 from hubbub.mechanisms.additive.laplace import Geometric
 from hubbub.mechanisms.local_sensitivity.subsample import BlockMean, BlockMedian, snap
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.testing.replay import replayed
 
 ONE = Fraction(1)

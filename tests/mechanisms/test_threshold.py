@@ -18,8 +18,7 @@ from hubbub.mechanisms.keys.threshold import any_of, key_order, least_threshold
 from hubbub.noise import laws
 from hubbub.noise.entropy import substitute
 from hubbub.privacy.events.event import ApproxEvent, WithFailure
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.noise.sources import Script, follows
 
 ONE = Fraction(1)

@@ -12,8 +12,7 @@ from scipy import stats
 from hubbub.noise import binomial, counting, entropy, hypergeometric
 from hubbub.noise.counting import _binomial_law, _hypergeometric, _rational_binomial
 from hubbub.noise.entropy import substitute
-from hubbub.noise.exact import Exact, exactly, exp_minus
-from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
+from hubbub.noise.exact import Exact, exactly, exp_minus, log_bounds, log_factorial_bounds
 from tests.noise.sources import FALSE_ALARM, Script, follows
 
 TOP = (1 << 64) - 1

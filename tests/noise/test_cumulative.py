@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mpmath import mp, mpf
 
-from hubbub.noise import cumulative
+from hubbub.noise import table
 
 BITS = 128
 AWKWARD = [Fraction(1, 1 << 20), Fraction(3, 7), Fraction(1), Fraction(355, 113), Fraction(0.1), Fraction(32)]
@@ -44,86 +44,86 @@ def test_digit(scale: Fraction, bits: int) -> None:
     rate, base = 1 / scale, 1024
     r = mp.exp(-real(rate))
     truth = [(1 - r**j) / (1 - r**base) for j in range(1, base)]
-    check(cumulative.digit(rate, base), truth, bits=bits)
+    check(table.digit(rate, base), truth, bits=bits)
 
 
 @pytest.mark.parametrize("scale", AWKWARD)
 @pytest.mark.parametrize("bits", [BITS, 192])
 def test_geometric(scale: Fraction, bits: int) -> None:
     rate = 1 / scale
-    reach = cumulative.reach(rate)
+    reach = table.reach(rate)
     r = mp.exp(-real(rate))
-    check(cumulative.geometric(rate, reach), [1 - r**j for j in range(1, reach + 1)], bits=bits)
+    check(table.geometric(rate, reach), [1 - r**j for j in range(1, reach + 1)], bits=bits)
 
 
 @pytest.mark.parametrize("scale", AWKWARD)
 @pytest.mark.parametrize("bits", [BITS, 192])
 def test_laplace(scale: Fraction, bits: int) -> None:
     rate = 1 / scale
-    reach = cumulative.reach(rate)
+    reach = table.reach(rate)
     r = mp.exp(-real(rate))
     mass = {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-reach, reach + 1)}
     truth, total = [], mpf(0)
     for index in range(2 * reach - 1):
-        total += mass[cumulative.value_at(index)]
+        total += mass[table.value_at(index)]
         truth.append(total)
-    check(cumulative.laplace(rate, reach), truth, bits=bits)
+    check(table.laplace(rate, reach), truth, bits=bits)
 
 
 @pytest.mark.parametrize("sigma", AWKWARD)
 @pytest.mark.parametrize("both", [True, False])
 def test_gaussian(sigma: Fraction, both: bool) -> None:
-    reach = cumulative.gaussian_reach(sigma)
+    reach = table.gaussian_reach(sigma)
     variance = real(sigma) ** 2
     weight = [mp.exp(-(mpf(h) ** 2) / (2 * variance)) for h in range(int(25 * sigma) + 25)]
     total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
     truth, running = [], mpf(0)
     for index in range(2 * reach - 1 if both else reach):
-        running += weight[abs(cumulative.value_at(index)) if both else index]
+        running += weight[abs(table.value_at(index)) if both else index]
         truth.append(running / total)
-    check(cumulative.gaussian(sigma**2, reach, signed=both), truth)
-    check(cumulative.gaussian(sigma**2, reach, signed=both), truth, bits=192)
+    check(table.gaussian(sigma**2, reach, signed=both), truth)
+    check(table.gaussian(sigma**2, reach, signed=both), truth, bits=192)
 
 
 def test_signed_order_counts_every_integer_once() -> None:
-    assert [cumulative.value_at(index) for index in range(7)] == [0, 1, -1, 2, -2, 3, -3]
+    assert [table.value_at(index) for index in range(7)] == [0, 1, -1, 2, -2, 3, -3]
 
 
 def test_reach_leaves_little_behind() -> None:
-    assert cumulative.reach(Fraction(1)) == 17
-    assert cumulative.reach(Fraction(1, 32)) == 17 * 32
-    assert cumulative.reach(Fraction(16, 17)) == 19  # 18.06 rounded up
-    assert cumulative.reach(Fraction(1 << 20)) == 2
-    assert cumulative.gaussian_reach(Fraction(2)) == 13
-    assert cumulative.gaussian_reach(Fraction(21, 10)) == 14
-    assert cumulative.gaussian_reach(Fraction(1, 1 << 20)) == 2
+    assert table.reach(Fraction(1)) == 17
+    assert table.reach(Fraction(1, 32)) == 17 * 32
+    assert table.reach(Fraction(16, 17)) == 19  # 18.06 rounded up
+    assert table.reach(Fraction(1 << 20)) == 2
+    assert table.gaussian_reach(Fraction(2)) == 13
+    assert table.gaussian_reach(Fraction(21, 10)) == 14
+    assert table.gaussian_reach(Fraction(1, 1 << 20)) == 2
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(355, 113), Fraction(20)])
 @pytest.mark.parametrize("bits", range(20, 60, 3))
 def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guard bits make the bounds tight; that they are bounds must come from the direction of every rounding."""
-    monkeypatch.setattr(cumulative, "GUARD", 0)
+    monkeypatch.setattr(table, "GUARD", 0)
     rate, count = 1 / scale, 40
     r = mp.exp(-real(rate))
     mass = {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-count, count + 1)}
     weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(scale) ** 2)) for h in range(600)]
     one_sided = mp.fsum(weight)
     laws = {
-        "digit": (cumulative.digit(rate, count), [(1 - r**j) / (1 - r**count) for j in range(1, count)]),
-        "geometric": (cumulative.geometric(rate, count), [1 - r**j for j in range(1, count + 1)]),
+        "digit": (table.digit(rate, count), [(1 - r**j) / (1 - r**count) for j in range(1, count)]),
+        "geometric": (table.geometric(rate, count), [1 - r**j for j in range(1, count + 1)]),
         "laplace": (
-            cumulative.laplace(rate, count),
-            [mp.fsum(mass[cumulative.value_at(i)] for i in range(j)) for j in range(1, 2 * count)],
+            table.laplace(rate, count),
+            [mp.fsum(mass[table.value_at(i)] for i in range(j)) for j in range(1, 2 * count)],
         ),
         "half": (
-            cumulative.gaussian(scale**2, count, signed=False),
+            table.gaussian(scale**2, count, signed=False),
             [mp.fsum(weight[:j]) / one_sided for j in range(1, count + 1)],
         ),
         "signed": (
-            cumulative.gaussian(scale**2, count, signed=True),
+            table.gaussian(scale**2, count, signed=True),
             [
-                mp.fsum(weight[abs(cumulative.value_at(i))] for i in range(j)) / (2 * one_sided - 1)
+                mp.fsum(weight[abs(table.value_at(i))] for i in range(j)) / (2 * one_sided - 1)
                 for j in range(1, 2 * count)
             ],
         ),
@@ -140,12 +140,12 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
 def test_gaussian_bounds_hold_at_the_coarsest(wide: int, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of a few bits and quotients of many: whatever a weight, a sum or the rest lacks would show."""
     bits, count = 40, 2
-    monkeypatch.setattr(cumulative, "GUARD", wide - bits)
+    monkeypatch.setattr(table, "GUARD", wide - bits)
     for hundredths in range(20, 144, 2):  # coarse weights vanish where each is at most half of the one before
         variance = Fraction(hundredths, 100)
         weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(variance))) for h in range(60)]
         total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
         truth = [mp.fsum(weight[(i + 1) // 2 if both else i] for i in range(j + 1)) / total for j in range(2 + both)]
-        found = cumulative.gaussian(variance, count, signed=both)(bits)
+        found = table.gaussian(variance, count, signed=both)(bits)
         for (low, high), exact in zip(found, truth, strict=True):
             assert low <= exact * mpf(2) ** bits <= high

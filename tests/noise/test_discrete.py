@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from hubbub.errors import CapacityError
-from hubbub.noise import cumulative, discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
+from hubbub.noise import discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
+from hubbub.noise import table as tables
 from hubbub.noise.entropy import substitute
 from hubbub.noise.exact import exp_minus_bounds
 from hubbub.noise.table import CHUNK, LawTable
@@ -171,8 +172,8 @@ def test_the_smallest_scale_is_all_zeros(name: str) -> None:
 @pytest.mark.usefixtures("fresh_caches")
 def test_tails_beyond_the_tables_are_exact_too(name: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With tables that end after one scale, a third of the draws go on beyond them: scalars and vectors alike."""
-    monkeypatch.setattr(cumulative, "REACH_IN_SCALES", 1)
-    monkeypatch.setattr(cumulative, "REACH_IN_SIGMAS", Fraction(1))
+    monkeypatch.setattr(tables, "REACH_IN_SCALES", 1)
+    monkeypatch.setattr(tables, "REACH_IN_SIGMAS", Fraction(1))
     support = support_of(name, scale)
     assert follows(sample(name, scale, 40_000), support, law_of(name, scale))
     draw, parameter, _, _ = LAWS[name]
@@ -286,7 +287,7 @@ class TestTruncated:
         law = discrete._laplace(Fraction(1))
         assert isinstance(law, discrete._Signed)
         edges = [0, *law.table._first_list]
-        word = {cumulative.value_at(at): (edges[at] + edges[at + 1]) // 2 for at in range(7)}
+        word = {tables.value_at(at): (edges[at] + edges[at + 1]) // 2 for at in range(7)}
         source = Script([word[value] for value in (2, -2, 3, 0, -3, 3, -2, 2)])
         with substitute(source):
             assert truncated_laplace(scale=1, reach=2, size=5).tolist() == [2, -2, 2, 0, -2]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from hubbub.noise import logarithm
-from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
+from hubbub.noise import exact
+from hubbub.noise.exact import log_bounds, log_factorial_bounds
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_log_factorial(number: int, bits: int) -> None:
 
 def test_stirling_agrees_with_the_product_where_both_work(monkeypatch: pytest.MonkeyPatch) -> None:
     log_factorial_bounds.cache_clear()
-    monkeypatch.setattr(logarithm, "SMALL_FACTORIAL", 40)
+    monkeypatch.setattr(exact, "SMALL_FACTORIAL", 40)
     try:
         for number in (40, 41, 100, 1000):
             check_brackets(log_factorial_bounds(number, 64), mp.loggamma(mpf(number) + 1), 64, width=2)
@@ -62,29 +62,29 @@ def test_stirling_agrees_with_the_product_where_both_work(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("wide", [64, 200, 700])
 def test_constants(wide: int) -> None:
-    check_brackets(logarithm._log_two(wide), mp.log(2), wide, width=4 * wide)
-    check_brackets(logarithm._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
+    check_brackets(exact._log_two(wide), mp.log(2), wide, width=4 * wide)
+    check_brackets(exact._log_root_two_pi(wide), mp.log(2 * mp.pi) / 2, wide, width=64)
 
 
 @pytest.mark.parametrize("wide", [6, 16, 64, 200])
 def test_series_bracket_by_themselves(wide: int) -> None:
     """Guard bits would hide a bound that lies a few units on the wrong side."""
     for numerator, denominator in ((0, 1), (1, 3), (1, 5), (2, 7), (1, 1000)):
-        bounds = logarithm._artanh_bounds(numerator, denominator, wide)
+        bounds = exact._artanh_bounds(numerator, denominator, wide)
         check_brackets(bounds, mp.atanh(mpf(numerator) / denominator), wide, width=4 * wide + 4)
     for inverse in (5, 239):
-        bounds = logarithm._artan_bounds(inverse, wide)
+        bounds = exact._artan_bounds(inverse, wide)
         check_brackets(bounds, mp.atan(mpf(1) / inverse), wide, width=4 * wide + 4)
 
 
 def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """(n + 1/2) ln n is half a whole number of units: where that is odd, the bounds are one unit further apart."""
     number, bits = 1024, 64
-    monkeypatch.setattr(logarithm, "_GUARD", -number.bit_length())
-    monkeypatch.setattr(logarithm, "_log_root_two_pi", lambda wide: (0, 0))
+    monkeypatch.setattr(exact, "_GUARD", -number.bit_length())
+    monkeypatch.setattr(exact, "_log_root_two_pi", lambda wide: (0, 0))
     width = {}
     for units in (1 << 40, (1 << 40) + 1):
-        monkeypatch.setattr(logarithm, "log_bounds", lambda number, wide, units=units: (units, units))
+        monkeypatch.setattr(exact, "log_bounds", lambda number, wide, units=units: (units, units))
         low, high = log_factorial_bounds.__wrapped__(number, bits)
         width[units & 1] = high - low
     assert width[1] == width[0] + 1
@@ -94,9 +94,9 @@ def test_halves_in_stirling_s_series_are_rounded_apart(monkeypatch: pytest.Monke
 def test_stirling_s_series_brackets_by_itself(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every term is rounded down: guard bits would hide that the lower bound makes no room for it."""
     number = 1024
-    monkeypatch.setattr(logarithm, "_GUARD", -number.bit_length())
-    monkeypatch.setattr(logarithm, "_log_root_two_pi", lambda wide: (0, 0))
-    monkeypatch.setattr(logarithm, "log_bounds", lambda number, wide: (0, 0))
+    monkeypatch.setattr(exact, "_GUARD", -number.bit_length())
+    monkeypatch.setattr(exact, "_log_root_two_pi", lambda wide: (0, 0))
+    monkeypatch.setattr(exact, "log_bounds", lambda number, wide: (0, 0))
     low, high = (bound + (number << bits) for bound in log_factorial_bounds.__wrapped__(number, bits))
     n = mpf(number)
     series = mp.loggamma(n + 1) - (n + mpf(1) / 2) * mp.log(n) + n - mp.log(2 * mp.pi) / 2
@@ -106,9 +106,9 @@ def test_stirling_s_series_brackets_by_itself(bits: int, monkeypatch: pytest.Mon
 def test_half_of_a_bound_is_rounded_outward(monkeypatch: pytest.MonkeyPatch) -> None:
     """ln 2π is halved for the root: a bound that is odd must not move inward, be it by half of a guard bit."""
     unit = 1 << 17
-    monkeypatch.setattr(logarithm, "_log_two", lambda wide: (0, 0))
-    monkeypatch.setattr(logarithm, "log_bounds", lambda n, wide: (0, 0) if n == 2 else (unit - 1, unit + 1))
-    assert logarithm._log_root_two_pi.__wrapped__(64) == (0, 2)
+    monkeypatch.setattr(exact, "_log_two", lambda wide: (0, 0))
+    monkeypatch.setattr(exact, "log_bounds", lambda n, wide: (0, 0) if n == 2 else (unit - 1, unit + 1))
+    assert exact._log_root_two_pi.__wrapped__(64) == (0, 2)
 
 
 @pytest.mark.parametrize("loose", ["two", "pi", "exponent"])
@@ -116,27 +116,27 @@ def test_ln_2_pi_is_as_loose_as_its_parts(loose: str, monkeypatch: pytest.Monkey
     """ln 2, ln π in units and 80 times ln 2, which takes those units back: each is taken at its outer end."""
     wide, unit = 64, 1 << 17
     apart = {"two": (0, 0), "pi": (0, 0), "exponent": (0, 0)} | {loose: (-unit, unit)}
-    monkeypatch.setattr(logarithm, "_log_two", lambda wide: apart["exponent"])
-    monkeypatch.setattr(logarithm, "log_bounds", lambda n, wide: apart["two" if n == 2 else "pi"])
+    monkeypatch.setattr(exact, "_log_two", lambda wide: apart["exponent"])
+    monkeypatch.setattr(exact, "log_bounds", lambda n, wide: apart["two" if n == 2 else "pi"])
     times = wide + 16 if loose == "exponent" else 1
-    assert logarithm._log_root_two_pi.__wrapped__(wide) == (-times, times)
+    assert exact._log_root_two_pi.__wrapped__(wide) == (-times, times)
 
 
 def test_bernoulli_numbers() -> None:
     from fractions import Fraction
 
     expected = {0: Fraction(1), 1: Fraction(-1, 2), 2: Fraction(1, 6), 4: Fraction(-1, 30), 12: Fraction(-691, 2730)}
-    assert {index: logarithm._bernoulli(index) for index in expected} == expected
+    assert {index: exact._bernoulli(index) for index in expected} == expected
 
 
 @pytest.mark.parametrize("bits", [9, 16, 33, 64])
 def test_bounds_hold_without_any_guard_bits(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guard bits make the bounds tight; that they are bounds must come from the direction of every rounding."""
-    caches = (log_bounds, log_factorial_bounds, logarithm._log_two, logarithm._log_root_two_pi)
+    caches = (log_bounds, log_factorial_bounds, exact._log_two, exact._log_root_two_pi)
     for cache in caches:
         cache.cache_clear()
-    monkeypatch.setattr(logarithm, "_GUARD", -2)
-    monkeypatch.setattr(logarithm, "SMALL_FACTORIAL", 30)
+    monkeypatch.setattr(exact, "_GUARD", -2)
+    monkeypatch.setattr(exact, "SMALL_FACTORIAL", 30)
     try:
         for number in (*range(30, 80), 1000, 10**6 + 3, 2**62 + 1):
             low, high = log_bounds(number, bits)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.noise import cumulative, table
+from hubbub.noise import table
 from hubbub.noise.exact import exactly
 from hubbub.noise.table import BUCKET_BITS, GUIDE_FROM, LawTable
 from tests.noise.sources import Script
@@ -74,7 +74,7 @@ def test_many_with_a_guide(three: LawTable, words: list[int], outcome: int) -> N
 
 def test_every_bucket_of_the_guide_belongs_to_one_outcome_or_is_open(three: LawTable) -> None:
     """Against the words at both ends of each bucket."""
-    for law in (three, LawTable(range(18), cumulative.geometric(Fraction(1), 17))):
+    for law in (three, LawTable(range(18), table.geometric(Fraction(1), 17))):
         guide = law._build_guide()
         for bucket in range(1 << BUCKET_BITS):
             if guide[bucket] != law._undecided:

@@ -10,23 +10,21 @@ import numpy as np
 
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.staged.resolution import Resolution
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.publish import terms
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.marginals import cube_basis
 from hubbub.publish.marginals.cube_basis import Coefficients
 from hubbub.publish.marginals.records import Axes, DenseRecords
 from hubbub.publish.marginals.residual import Residuals
-from hubbub.publish.strategies import nodes, strategy
+from hubbub.publish.strategies import layer as layers
+from hubbub.publish.strategies import strategy
 from hubbub.publish.strategies.haar import Band
 from hubbub.publish.strategies.hashed import Hashed, Signs
-from hubbub.publish.strategies.layer import Array, CellLayer, Shape
+from hubbub.publish.strategies.layer import Array, CellLayer, Nodes, Shape
 from hubbub.publish.strategies.nested import Groups
-from hubbub.publish.strategies.nodes import Nodes
 from hubbub.publish.strategies.rounded_matrix import Along
 from hubbub.publish.strategies.topdown import TopDown
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from tests.planted.plant import Caught, Patch, Planted, both, in_place, named
 
 _through, _of_band, _of_matrix, _of_residuals = Contribution.through, Band.reach, Along.reach, Residuals.reach
@@ -190,7 +188,7 @@ PUBLISH = (
         name="sums that wrap",
         about="Blocks are added up in 64 bits: one unit more, and a large sum is a large negative one.",
         subject=named("publish: hierarchy"),
-        patch=in_place(nodes, "exact", _wrapped),
+        patch=in_place(layers, "exact", _wrapped),
         caught=Caught.DISTANCE,
     ),
     Planted(

@@ -12,12 +12,11 @@ from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.nodes.queries import Query
 from hubbub.engines.nodes.scalars import Scalar
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed, open_sealed
+from hubbub.gate.secret import Sealed, open_sealed
 from hubbub.mechanisms import Geometric, integers
 from hubbub.mechanisms.additive import laplace
 from hubbub.policy.tables import Policy
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.missing import looks
 from hubbub.query.missing.looks import Look
 from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation

@@ -12,8 +12,8 @@ from hubbub.audit.subjects.queries import OfQuery
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 
 
 def _table(name: str, unit: str | None, *columns: TableColumn, unique: bool = False) -> Table:

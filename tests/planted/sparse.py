@@ -22,8 +22,7 @@ from hubbub.mechanisms.sparse.sparse_vector import Found, SparseVector
 from hubbub.mechanisms.specimens.specimen import Specimen
 from hubbub.noise import laws
 from hubbub.privacy.events.event import PureEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from tests.mechanisms import published
 from tests.mechanisms.published import Published
 from tests.planted.plant import Caught, Patch, Planted, in_place, specimen

@@ -13,7 +13,7 @@ from hubbub.engines.duckdb.probe import literal, outside, quote
 from hubbub.errors import PolicyError
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 ROWS = """
     (1, 10, 1.5, 'north', DATE '2024-01-01', '1'),

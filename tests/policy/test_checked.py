@@ -14,7 +14,7 @@ from hubbub.cli.app import app
 from hubbub.errors import MissingBounds
 from hubbub.ledger import Marks
 from hubbub.query.plan.plan import Plan
-from hubbub.session.checked import place
+from hubbub.session.opening import place
 
 POLICY = """
 [budget]

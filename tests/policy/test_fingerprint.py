@@ -12,7 +12,7 @@ import pytest
 from hubbub.policy.fingerprint import canonical
 from hubbub.policy.kinds import Kind, Type, integer, of
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 COLUMNS = (
     TableColumn(name="who", kind=integer(0, 999, nullable=False)),

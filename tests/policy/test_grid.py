@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.policy.build import default_grid
-from hubbub.policy.grid import ceil_log2, finest, floor_log2, is_power_of_two, nearest_power_of_two, outward, power
+from hubbub.policy.kinds import ceil_log2, finest, floor_log2, is_power_of_two, nearest_power_of_two, outward, power
 
 REALS = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False).map(Fraction)
 

@@ -21,8 +21,8 @@ from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.paths import MOST_STEPS, PathStep, follow_path, through
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.session.checked import place
+from hubbub.privacy.filter import Budget
+from hubbub.session.opening import place
 
 GOOD = """\
 [budget]

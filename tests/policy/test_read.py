@@ -9,12 +9,11 @@ import pytest
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.build import Schema
-from hubbub.policy.files.decimals import DecimalText, exact
-from hubbub.policy.files.lines import Lines
 from hubbub.policy.files.read import parse_policy, read_policy
+from hubbub.policy.files.toml_text import DecimalText, Lines, exact
 from hubbub.policy.kinds import INT64, Type, integer
 from hubbub.policy.tables import Limits, Policy, TableSource
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 GOOD = """\
 version = "2024-11"

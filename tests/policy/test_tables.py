@@ -11,8 +11,8 @@ import pytest
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT128, Kind, Type, integer, of
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 
 INTEGER, REAL, TEXT = of(Type.INTEGER), of(Type.REAL), of(Type.TEXT)
 FRAME = TableSource(format="frame")

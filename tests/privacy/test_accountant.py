@@ -30,8 +30,8 @@ from hubbub.privacy.events.event import (
     WithFailure,
 )
 from hubbub.privacy.loss import Approx, Pld, Pure, Rdp, Zcdp
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import float_up
+from hubbub.privacy.sensitivity import Neighbors
 from tests.privacy.exact import (
     discrete_gaussian,
     discrete_laplace,

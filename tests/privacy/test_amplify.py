@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.privacy import amplify
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from tests.privacy.exact import hockey_stick, real
 
 ADD, REPLACE, LOCAL = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE, Neighbors.LOCAL

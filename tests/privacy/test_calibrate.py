@@ -11,8 +11,8 @@ from mpmath import mp, mpf
 from hubbub.errors import AccountingError, ParameterError
 from hubbub.privacy import calibrate as c
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
-from hubbub.privacy.discrete_gaussian import _integrate, _sum_terms
 from hubbub.privacy.events.event import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, RepeatedEvent
+from hubbub.privacy.gaussian_curves import _integrate, _sum_terms
 from hubbub.privacy.loss import Approx, Pure, Rdp, Zcdp
 from tests.privacy.exact import discrete_gaussian, hockey_stick, real, within
 

@@ -28,8 +28,8 @@ from hubbub.privacy.events.event import (
 )
 from hubbub.privacy.filter import Spent, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Pld, Pure, Rdp, Zcdp
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import log_up
+from hubbub.privacy.sensitivity import Neighbors
 from tests.privacy.exact import discrete_gaussian, hockey_stick, real, within
 
 ONE, HALF, MILLIONTH = Fraction(1), Fraction(1, 2), Fraction(1, 10**6)

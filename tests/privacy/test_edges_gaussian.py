@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 from mpmath import mp, mpf
 
-from hubbub.privacy import calibrate, fine_gaussian
-from hubbub.privacy.discrete_gaussian import _integrate, _sum_terms, delta_rounded_up
-from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, vector_delta_rounded_up
+from hubbub.privacy import calibrate, gaussian_curves
+from hubbub.privacy.gaussian_curves import (
+    _integrate,
+    _sum_terms,
+    continuous_delta_rounded_up,
+    delta_rounded_up,
+    vector_delta_rounded_up,
+)
 from hubbub.privacy.rounding import exp_up
 from tests.privacy.exact import real
 
@@ -103,26 +108,26 @@ def test_the_spread_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(spread)
         return ONE / 3
 
-    monkeypatch.setattr(fine_gaussian, "continuous_delta_rounded_up", record)
-    monkeypatch.setattr(fine_gaussian, "_blur", lambda *_: ONE)
+    monkeypatch.setattr(gaussian_curves, "continuous_delta_rounded_up", record)
+    monkeypatch.setattr(gaussian_curves, "_blur", lambda *_: ONE)
     for square in (2, 3, 5, 7, 10):
         vector_delta_rounded_up.__wrapped__(Fraction(3), ONE, Fraction(square), 2)
         assert Fraction(square, 8) <= seen[-1] ** 2 <= Fraction(square, 8) * (1 + Fraction(1, 1 << 60))
 
 
 def test_what_rounding_by_chance_leaves_over_is_charged_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fine_gaussian, "continuous_delta_rounded_up", lambda spread, epsilon: ONE / 3)
+    monkeypatch.setattr(gaussian_curves, "continuous_delta_rounded_up", lambda spread, epsilon: ONE / 3)
     with mp.workdps(60):
         for sigma in (Fraction(3), Fraction(7, 2), Fraction(11)):
-            blur = fine_gaussian._blur(sigma, ONE, 2)
-            extra = fine_gaussian._extra_rounded_up(sigma, blur, 2)
+            blur = gaussian_curves._blur(sigma, ONE, 2)
+            extra = gaussian_curves._extra_rounded_up(sigma, blur, 2)
             found = 3 * real(vector_delta_rounded_up.__wrapped__(sigma, ONE, Fraction(2), 2))
             assert 1 < mp.exp(real(extra)) <= found <= mp.exp(real(extra)) * (1 + mpf(2) ** -50)
 
 
 def test_a_hopeless_vector_loses_all_and_no_more() -> None:
     """The continuous δ is 1 there, and e^η is more."""
-    assert fine_gaussian._extra_rounded_up(Fraction(3), ONE, 1) > 0
+    assert gaussian_curves._extra_rounded_up(Fraction(3), ONE, 1) > 0
     assert vector_delta_rounded_up(Fraction(3), ONE, Fraction(2500), 1) == 1
 
 
@@ -139,7 +144,7 @@ def test_the_continuous_bound_has_room_for_float_errors(spread: Fraction) -> Non
 
 def test_blur_follows_epsilon() -> None:
     """Less ε to spare, more blur: a hundredth of ε asks for ln(100)/4π² more of it."""
-    more = fine_gaussian._blur(Fraction(1000), Fraction(1, 100), 1) - fine_gaussian._blur(Fraction(1000), ONE, 1)
+    more = gaussian_curves._blur(Fraction(1000), Fraction(1, 100), 1) - gaussian_curves._blur(Fraction(1000), ONE, 1)
     assert abs(float(more) - float(mp.log(100) / (4 * mp.pi**2))) < 0.001
 
 
@@ -156,8 +161,8 @@ def test_every_cut_of_the_extra_is_upwards(monkeypatch: pytest.MonkeyPatch) -> N
     for step in range(1, 60):
         q, both = Fraction(1, 5) - Fraction(step, 401), Fraction(step, 10007)
         given = iter((q, both))
-        monkeypatch.setattr(fine_gaussian, "exp_up", lambda _, given=given: next(given))
+        monkeypatch.setattr(gaussian_curves, "exp_up", lambda _, given=given: next(given))
         most = 2 * q / (1 - q**3)
         miss = 2 * both / (1 - both**3) + most * most / (1 - most)
         exact = min(ONE, 2 * miss / (1 - miss * miss))
-        assert exact <= fine_gaussian._extra_rounded_up(ONE, ONE, 1) <= exact * (1 + Fraction(1, 1 << 58))
+        assert exact <= gaussian_curves._extra_rounded_up(ONE, ONE, 1) <= exact * (1 + Fraction(1, 1 << 58))

@@ -33,7 +33,7 @@ from hubbub.privacy.events.event import (
     event_from_json,
 )
 from hubbub.privacy.events.record import register
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 HALF, MILLIONTH = Fraction(1, 2), Fraction(1, 10**6)
 REPLACE, LOCAL = Neighbors.REPLACE_ONE, Neighbors.LOCAL

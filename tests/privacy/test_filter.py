@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hubbub.errors import AccountingError, BudgetExceeded, ParameterError
 from hubbub.privacy import convert
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import (
     ApproxEvent,
     BoundedRangeEvent,
@@ -23,6 +22,7 @@ from hubbub.privacy.events.event import (
 from hubbub.privacy.filter import (
     DELTA_UNIT,
     LOSS_UNIT,
+    Budget,
     Charge,
     PureFilter,
     Spent,
@@ -31,7 +31,7 @@ from hubbub.privacy.filter import (
     whole_units_rounded_down,
 )
 from hubbub.privacy.loss import Approx, Pure
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 MILLIONTH = Fraction(1, 10**6)

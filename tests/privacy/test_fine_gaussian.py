@@ -10,9 +10,13 @@ import pytest
 from mpmath import mp, mpf
 
 from hubbub.errors import ParameterError
-from hubbub.privacy import calibrate, fine_gaussian
-from hubbub.privacy.discrete_gaussian import delta_rounded_up
-from hubbub.privacy.fine_gaussian import continuous_delta_rounded_up, most_coordinates, vector_delta_rounded_up
+from hubbub.privacy import calibrate, gaussian_curves
+from hubbub.privacy.gaussian_curves import (
+    continuous_delta_rounded_up,
+    delta_rounded_up,
+    most_coordinates,
+    vector_delta_rounded_up,
+)
 from tests.privacy.exact import discrete_gaussian, hockey_stick, product, real, within
 
 ONE = Fraction(1)
@@ -112,9 +116,9 @@ def test_without_its_two_parts_it_would_be_too_small(
     compute = vector_delta_rounded_up.__wrapped__
     assert compute(*at) >= exact
     assert continuous_delta(mp.sqrt(squared(shifts)) / sigma, epsilon) < 0.97 * exact
-    monkeypatch.setattr(fine_gaussian, "_blur", lambda *_: Fraction(1, 1000))
+    monkeypatch.setattr(gaussian_curves, "_blur", lambda *_: Fraction(1, 1000))
     assert compute(*at) == 1
-    monkeypatch.setattr(fine_gaussian, "_extra_rounded_up", lambda *_: Fraction(0))
+    monkeypatch.setattr(gaussian_curves, "_extra_rounded_up", lambda *_: Fraction(0))
     assert compute(*at) < 0.98 * exact
 
 
@@ -137,7 +141,7 @@ def test_rounding_by_chance_is_the_noise_but_for_a_factor(blur: Fraction, sigma:
         for k in range(7):
             rounded = mp.fsum(c * mp.exp(-((k - w) ** 2) / (2 * tau)) for c, w in zip(chances, grid, strict=True))
             factors.append(mp.log(rounded / mp.npdf(k, 0, mp.sqrt(var))))
-        extra = real(fine_gaussian._extra_rounded_up(sigma, blur, 1))
+        extra = real(gaussian_curves._extra_rounded_up(sigma, blur, 1))
         assert max(factors) - min(factors) <= extra < 1
         assert max(map(abs, factors)) <= extra
         assert max(map(abs, factors)) > extra / 40
@@ -151,41 +155,43 @@ def test_the_extra_is_the_formula(blur: Fraction, moved: int, sigma: Fraction) -
     both = q * mp.exp(-2 * mp.pi**2 * real(blur * (1 - blur / sigma**2)))
     most, mean = (2 * mp.fsum(base ** (n * n) for n in range(1, 12)) for base in (q, both))
     beta = mean + most**2 / (1 - most)
-    assert within(fine_gaussian._extra_rounded_up(sigma, blur, moved), 2 * moved * beta / (1 - beta**2), relative=1e-4)
+    assert within(
+        gaussian_curves._extra_rounded_up(sigma, blur, moved), 2 * moved * beta / (1 - beta**2), relative=1e-4
+    )
 
 
 def test_the_extra_is_never_more_than_one_nor_less_where_blur_is_little() -> None:
     for blur in (Fraction(1, 1000), Fraction(1, 20), Fraction(815, 10**4)):  # e^(−2π²τ²) is 1/5 at 0.08154
-        assert fine_gaussian._extra_rounded_up(Fraction(5), blur, 1) == 1
-    assert fine_gaussian._extra_rounded_up(Fraction(5), Fraction(816, 10**4), 1) < 1
-    assert fine_gaussian._extra_rounded_up(Fraction(5), Fraction(1, 8), 100) == 1
+        assert gaussian_curves._extra_rounded_up(Fraction(5), blur, 1) == 1
+    assert gaussian_curves._extra_rounded_up(Fraction(5), Fraction(816, 10**4), 1) < 1
+    assert gaussian_curves._extra_rounded_up(Fraction(5), Fraction(1, 8), 100) == 1
 
 
 def test_the_bound_is_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     compute = vector_delta_rounded_up.__wrapped__
-    monkeypatch.setattr(fine_gaussian, "_blur", lambda *_: Fraction(1))
+    monkeypatch.setattr(gaussian_curves, "_blur", lambda *_: Fraction(1))
     for extra in (Fraction(0), Fraction(1, 10), Fraction(9, 10)):
-        monkeypatch.setattr(fine_gaussian, "_extra_rounded_up", lambda *_, extra=extra: extra)
+        monkeypatch.setattr(gaussian_curves, "_extra_rounded_up", lambda *_, extra=extra: extra)
         truth = mp.exp(real(extra)) * continuous_delta(mp.sqrt(mpf(7) / 8), 2 - extra)
         assert within(compute(Fraction(3), Fraction(2), Fraction(7), 2), truth, relative=1e-9)
         if extra:
             assert compute(Fraction(3), extra, Fraction(7), 2) == 1
             assert compute(Fraction(3), extra + MILLIONTH, Fraction(7), 2) < 1
-    monkeypatch.setattr(fine_gaussian, "_extra_rounded_up", lambda *_: ONE)
+    monkeypatch.setattr(gaussian_curves, "_extra_rounded_up", lambda *_: ONE)
     assert compute(Fraction(3), Fraction(2), Fraction(7), 2) == 1
 
 
 def test_the_blur_leaves_half_the_noise_and_is_near_the_best() -> None:
     for sigma in (Fraction(1, 100), Fraction(1, 2), Fraction(3)):
-        assert 0 < fine_gaussian._blur(sigma, ONE, 3) <= sigma**2 / 2
-    assert fine_gaussian._blur(Fraction(10), Fraction(10**9), 1) == Fraction(1, 1024)
+        assert 0 < gaussian_curves._blur(sigma, ONE, 3) <= sigma**2 / 2
+    assert gaussian_curves._blur(Fraction(10), Fraction(10**9), 1) == Fraction(1, 1024)
     compute = vector_delta_rounded_up.__wrapped__
     for sigma, epsilon, moved in [(Fraction(6), ONE, 2), (Fraction(15), Fraction(3), 100), (Fraction(FINE), ONE, 9)]:
         ours = compute(sigma, epsilon, Fraction(moved), moved)
-        chosen = fine_gaussian._blur(sigma, epsilon, moved)
+        chosen = gaussian_curves._blur(sigma, epsilon, moved)
         for factor in (Fraction(1, 2), Fraction(4, 5), Fraction(5, 4), Fraction(2)):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(fine_gaussian, "_blur", lambda *_, other=chosen * factor: other)
+                patch.setattr(gaussian_curves, "_blur", lambda *_, other=chosen * factor: other)
                 assert ours <= compute(sigma, epsilon, Fraction(moved), moved) * (1 + Fraction(1, 10**4))
 
 

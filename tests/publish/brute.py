@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution
 from hubbub.publish.strategies.layer import Layer, Shape
 

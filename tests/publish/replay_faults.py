@@ -9,8 +9,7 @@ import numpy as np
 
 from hubbub.audit.subjects.in_process.inside import escaped
 from hubbub.mechanisms import Nonzeros
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish.domain import Bins
 from tests.publish.replaying import EXACT, VALUES, Case, Opened, Seen, not_empty
 

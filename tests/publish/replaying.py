@@ -19,8 +19,7 @@ import numpy as np
 
 from hubbub import publish
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import open_sealed
-from hubbub.gate.secret import Facts
+from hubbub.gate.secret import Facts, open_sealed
 from hubbub.mechanisms import Nonzeros
 from hubbub.policy.tables import Limits
 from hubbub.publish import offer

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, Domain, Flat, Noise, Terms, load, run
 from hubbub.publish.marginals.cube import Cube, PreparedCube
 from hubbub.publish.marginals.cube_basis import Coefficients, below

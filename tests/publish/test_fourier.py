@@ -14,10 +14,9 @@ from hubbub import publish
 from hubbub.errors import HubbubError, MisfitError, ParameterError
 from hubbub.gate.secret import Facts
 from hubbub.mechanisms.selection.select import Exponential, PermuteAndFlip
-from hubbub.mechanisms.staged.fans import Fans
-from hubbub.mechanisms.staged.resolution import STEPS, Resolution, _sum_of_squares
+from hubbub.mechanisms.staged.resolution import STEPS, Fans, Resolution, _sum_of_squares
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, Fourier, Noise, Terms
 from hubbub.publish.strategies.fourier import coefficients, curve
 from hubbub.publish.strategies.strategy import Strategy

@@ -11,17 +11,16 @@ import pytest
 
 from hubbub.errors import MisfitError, ParameterError
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.mechanisms import Gaussian, Geometric
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, Hierarchy, Noise, Prefixes, Ranges, Terms, Workload, all_ranges, run
 from hubbub.publish.inference.tree_inference import TreeInference
-from hubbub.publish.strategies.demand import Demand
 from hubbub.publish.strategies.hierarchy import LevelPlan, nest_levels
-from hubbub.publish.strategies.nodes import Nodes, gather, spread
-from hubbub.publish.strategies.split import fractions_rounded_down, gains, tree_shares, tree_variance
+from hubbub.publish.strategies.layer import Nodes, gather, spread
+from hubbub.publish.strategies.split import Demand, fractions_rounded_down, gains, tree_shares, tree_variance
 from hubbub.publish.strategies.strategy import PreparedLayers
 from hubbub.publish.terms import variance
 from tests.publish.brute import CONTRIBUTIONS, matrix, norms, paid, reached, units

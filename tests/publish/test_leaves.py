@@ -8,7 +8,7 @@ import pytest
 from hubbub import publish
 from hubbub.publish import spatial
 from hubbub.publish.release import map_margins as each_margin
-from hubbub.publish.release.leaves import leaves
+from hubbub.publish.release.map_margins import leaves
 
 SHAPE = (16, 24)
 

@@ -15,16 +15,14 @@ from hubbub import publish
 from hubbub.errors import CapacityError, HubbubError, ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.mechanisms import Gaussian
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.allocation import Influence, Least, best_scales, cost
-from hubbub.publish.marginals.contrast import contrast
 from hubbub.publish.marginals.marginals import Marginals
 from hubbub.publish.marginals.records import Counted, DenseRecords, Records
-from hubbub.publish.marginals.residual import Residuals, below, column_l1, squares_of
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.marginals.residual import Residuals, below, column_l1, contrast, squares_of
+from hubbub.publish.terms import Contribution, Noise, Terms
 
 FALSE_ALARM = 1e-6
 SHAPE = (3, 2, 5, 4)

@@ -13,15 +13,14 @@ from scipy.optimize import approx_fprime
 from hubbub import publish
 from hubbub.errors import CapacityError, ParameterError
 from hubbub.mechanisms import Gaussian
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish.release import saved
+from hubbub.publish.strategies import matrix
 from hubbub.publish.strategies import matrix as matrices
-from hubbub.publish.strategies import optimise
 from hubbub.publish.strategies.flat import Flat
 from hubbub.publish.strategies.matrix import Matrix, optimise_matrices
 from hubbub.publish.strategies.rounded_matrix import Along, Rounded
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from hubbub.publish.workload.gram import Identity
 from hubbub.publish.workload.listed_queries import Boxes, Explicit
 from hubbub.publish.workload.products import Union, all_marginals, all_ranges
@@ -119,7 +118,7 @@ def test_the_search_descends_along_its_gradient(monkeypatch: pytest.MonkeyPatch)
     gram = Ranges(length=9).gram[0].factors[0]
     start = np.random.default_rng(1).random((9, 2))
     with pytest.raises(KeyboardInterrupt):
-        optimise._search(gram, start)
+        matrix._search(gram, start)
     value, slope = seen["objective"](seen["start"])
     strategy = np.vstack([np.eye(9), start.T]) / (1 + start.sum(axis=1))
     exact = np.sum(gram.dense() * np.linalg.inv(strategy.T @ strategy)) / np.sum(gram.diagonal)
@@ -161,9 +160,9 @@ def test_a_search_is_kept() -> None:
 
 def test_too_long_an_axis_is_refused() -> None:
     with pytest.raises(CapacityError, match="at most 4096"):
-        optimise.laplace(Identity(length=4097))
+        matrix.laplace(Identity(length=4097))
     with pytest.raises(CapacityError, match="at most 4096"):
-        optimise.gaussian(Identity(length=4097))
+        matrix.gaussian(Identity(length=4097))
 
 
 # The rounded matrix

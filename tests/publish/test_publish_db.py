@@ -25,8 +25,7 @@ from hubbub.errors import (
 )
 from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish.axes import lay_out
 from hubbub.publish.offer import contribution_of
 from hubbub.publish.strategies.layer import CellLayer
@@ -283,7 +282,7 @@ def test_what_it_would_cost(db: hb.Database) -> None:
 
 def test_an_answer_that_cannot_be_read_is_no_answer(db: hb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     db.publish(publish.Flat(), over={"age": range(50)}, epsilon=1)
-    monkeypatch.setattr("hubbub.publish.release.stored_numbers.VERSION", 2)
+    monkeypatch.setattr("hubbub.publish.release.saved.VERSION", 2)
     with pytest.raises(LedgerCorrupt):
         db.publish(publish.Flat(), over={"age": range(50)}, epsilon=1)
 

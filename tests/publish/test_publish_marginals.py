@@ -16,11 +16,10 @@ import hubbub as hb
 from hubbub import publish
 from hubbub.cli.app import app
 from hubbub.errors import HubbubError, NotAllowed, ParameterError, RecipeError, TooHeavy
-from hubbub.gate.sealed import open_sealed
+from hubbub.gate.secret import open_sealed
 from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.records import DenseRecords, Weighted
 from hubbub.publish.marginals.table_strategy import MOST_NUMBERS, check_size

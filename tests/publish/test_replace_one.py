@@ -20,9 +20,8 @@ from hubbub import publish
 from hubbub.engines import held
 from hubbub.mechanisms.staged.resolution import Resolution
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish import Contribution, Noise, Terms, sparse, spatial
 from tests.publish.brute import changes, matrix, units
 from tests.publish.replay_faults import beyond, too_far

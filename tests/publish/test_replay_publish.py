@@ -19,14 +19,14 @@ import pytest
 from hubbub.engines import held
 from hubbub.engines.duckdb import engine as engine_module
 from hubbub.engines.lower import cells as dense
-from hubbub.engines.lower import uncut
+from hubbub.engines.lower import total_limit
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.gate import meter
 from hubbub.gate.meter import Meter, answered
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import offer
-from hubbub.publish.contribution import Contribution
+from hubbub.publish.terms import Contribution
 from hubbub.query.ops import Aggregate
 from hubbub.session import session as door
 from tests.publish.replay_faults import differing, misunderstood, out_of_order
@@ -178,7 +178,7 @@ def _many_cells(op: Aggregate, *rest: Any, **more: Any) -> Any:
     return aggregate(replace(op, most_groups=op.most_groups + 1), *rest, **more)
 
 
-_least_limit = uncut.least_limit
+_least_limit = total_limit.least_limit
 
 
 def _one_more(op: Aggregate) -> int:
@@ -238,7 +238,7 @@ FAULTS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
     ),
     "no bounds": (_patched(dense, "aggregate", _unbounded), "value .* moved by .* noise was made for"),
     "one cell too many": (_patched(dense, "aggregate", _many_cells), "cells moved by"),
-    "a unit beyond its limits is not cut": (_patched(uncut, "least_limit", _one_more), "rows count, and"),
+    "a unit beyond its limits is not cut": (_patched(total_limit, "least_limit", _one_more), "rows count, and"),
     "an overflow is passed on": (_passed_on, "OverflowError has escaped"),
     "read before it is paid": (_patched(door, "answered", _read_first_for("PUBLISH")), "read 0 came after 0 charges"),
     "bought before it is paid": (_patched(door, "answered", _read_first_for("fact:")), "read 0 came after 0 charges"),

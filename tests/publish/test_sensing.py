@@ -83,7 +83,7 @@ def test_refused() -> None:
 
 def test_the_picture_has_a_line_for_each_sparsity() -> None:
     pytest.importorskip("matplotlib")
-    from hubbub.report.sensing import plot_sensing
+    from hubbub.report.pictures import plot_sensing
 
     axes = plot_sensing(list(sensing_errors(cells=[64, 128], sparsities=[2, 4], releases=1)))
     labels = [line.get_label() for line in axes.get_lines()]

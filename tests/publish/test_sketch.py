@@ -12,7 +12,7 @@ from scipy import stats
 
 from hubbub import publish
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, CountSketch, JohnsonLindenstrauss, Noise, Terms, distance_squared
 from hubbub.publish.strategies.hashed import PRIME, Hashed, Signs
 from tests.publish.brute import reached

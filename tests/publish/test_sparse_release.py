@@ -13,8 +13,8 @@ from hubbub.errors import MisfitError, ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.gate.secret import Facts, Secret
 from hubbub.mechanisms import Nonzeros, SparseFirst, SparseLargest, SparsePriority, SparseSample, SparseThreshold
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, sparse
 from hubbub.publish.strategies.layer import CellLayer
 from hubbub.publish.terms import Terms

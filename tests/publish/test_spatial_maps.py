@@ -17,7 +17,7 @@ from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.staged.quads import Quads
 from hubbub.mechanisms.staged.splits import Cuts, Splits
 from hubbub.mechanisms.staged.staged import GRAIN, Staged, Sums
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import Contribution, Published, Terms, spatial
 from hubbub.publish.inference.nested_groups import Stage, solve_cells
 from hubbub.publish.spatial.auto import weigh_nodes

@@ -16,7 +16,7 @@ from hubbub.mechanisms.specimens.staged import CountThenLook, CutOnly, SplitOnly
 from hubbub.mechanisms.staged.quads import Forest, Quads
 from hubbub.mechanisms.staged.splits import Cuts, Rule, Splits
 from hubbub.mechanisms.staged.staged import GRAIN, Staged, Step, Sums, Tariff
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 ONE = Fraction(1)
 RNG = np.random.default_rng(9)

@@ -9,7 +9,7 @@ import pytest
 from hubbub import publish
 from hubbub.errors import ParameterError
 from hubbub.publish import tags
-from hubbub.publish.release import stored_numbers as stored
+from hubbub.publish.release import saved as stored
 
 
 def simplest(kind: type) -> Any:

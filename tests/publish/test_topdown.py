@@ -12,13 +12,12 @@ from scipy import stats
 
 from hubbub import publish
 from hubbub.errors import ParameterError
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish.inference.projection import onto_simplex
 from hubbub.publish.strategies.flat import Flat
 from hubbub.publish.strategies.nested import Groups, Level, levels
 from hubbub.publish.strategies.topdown import TopDown, topdown
-from hubbub.publish.terms import Noise, Terms, variance
+from hubbub.publish.terms import Contribution, Noise, Terms, variance
 
 FALSE_ALARM = 1e-6
 BLOCKS = [f"b{number}" for number in range(24)]

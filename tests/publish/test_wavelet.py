@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.errors import ParameterError
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import (
     Contribution,
     EachCell,
@@ -26,9 +26,8 @@ from hubbub.publish import (
     all_ranges,
     run,
 )
-from hubbub.publish.strategies.demand import Demand
 from hubbub.publish.strategies.haar import Haar, block, depth
-from hubbub.publish.strategies.split import POWER, free_shares
+from hubbub.publish.strategies.split import POWER, Demand, free_shares
 from hubbub.publish.strategies.wavelet import coarsest, expected_variance, weights
 from hubbub.publish.workload.listed_queries import Explicit
 from tests.publish.brute import CONTRIBUTIONS, Array, matrix, norms, paid, reached

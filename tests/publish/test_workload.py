@@ -9,11 +9,10 @@ from scipy import stats
 
 from hubbub import publish
 from hubbub.errors import CapacityError, ParameterError
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.flat import Flat
 from hubbub.publish.strategies.matrix import Matrix
 from hubbub.publish.strategies.rounded_matrix import Rounded
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from hubbub.publish.workload import expected_error as expected
 from hubbub.publish.workload import gram
 from hubbub.publish.workload.listed_queries import Boxes, Explicit, batches, variances

@@ -7,7 +7,7 @@ from typing import Any
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource, Value
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.expression import Expression
 from hubbub.query.ops import Relation
 from hubbub.query.question import Question

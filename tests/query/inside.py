@@ -25,7 +25,7 @@ from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Kind, Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 
 __all__ = [

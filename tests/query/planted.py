@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 from hubbub import noise
-from hubbub.engines.lower import aggregate, distinct, histogram, relations
+from hubbub.engines.lower import aggregate, histogram, relations
 from hubbub.engines.lower import grid_steps as steps
 from hubbub.engines.nodes.queries import Query, Select
 from hubbub.engines.nodes.scalars import Node, Scalar
@@ -238,7 +238,7 @@ def _unlimited(rows: Query, content: Scalar, most: int, *, grouped: bool, copies
 @contextmanager
 def rows_of_a_unit_not_limited() -> Iterator[None]:
     """All rows of a unit are in a histogram, and all its values are counted."""
-    with mock.patch.object(histogram, "limit_rows", _unlimited), mock.patch.object(distinct, "limit_rows", _unlimited):
+    with mock.patch.object(histogram, "limit_rows", _unlimited):
         yield
 
 

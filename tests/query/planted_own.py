@@ -11,8 +11,8 @@ from typing import Any
 from unittest import mock
 
 from hubbub.engines.lower import reduce, relations
+from hubbub.engines.lower import relations as owners
 from hubbub.engines.lower import unit_operations as own
-from hubbub.engines.lower import unit_paths as owners
 from hubbub.engines.lower.scalars import Names
 from hubbub.engines.lower.unit_operations import UNIT, LoweredRelation
 from hubbub.engines.nodes.queries import Join, Query, Select

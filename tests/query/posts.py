@@ -14,7 +14,7 @@ from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.check.keys import in_order
 from hubbub.query.ops import Cell, ExactCounts
 from hubbub.query.plan.plan import Plan

@@ -16,7 +16,7 @@ from hubbub.errors import QueryError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 from tests.query import inside
 

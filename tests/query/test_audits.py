@@ -15,7 +15,7 @@ from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import EngineError, LedgerCorrupt
 from hubbub.mechanisms import Gaussian, Geometric, Mechanism
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from tests.query import interpreter, planted
 from tests.query.inside import PUBLIC, Handed, World, ask, faults, fixed_key, row
 

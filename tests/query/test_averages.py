@@ -12,10 +12,10 @@ import pytest
 from hubbub.errors import MissingBounds
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.query.answer.combine import combine
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.answer.explain import explain_columns
+from hubbub.query.answer.stored import combine
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import Plan
 from hubbub.query.plan.statistic import NoisyNumber

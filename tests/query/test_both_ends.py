@@ -18,9 +18,8 @@ from hubbub.errors import LedgerCorrupt
 from hubbub.ledger import Marks
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.privacy.filter import LOSS_UNIT
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
-from hubbub.query.answer.combine import combine
+from hubbub.privacy.sensitivity import Neighbors, Norm
+from hubbub.query.answer.stored import combine
 from hubbub.query.ops import ExactCounts, Measure, Tally
 from hubbub.query.plan.both_ends import BothEnds, between_error, sum_error
 from hubbub.query.plan.statistic import Reach, TallyStatistic

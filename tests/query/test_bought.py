@@ -21,7 +21,7 @@ from hubbub.policy.kinds import Kind, Type
 from hubbub.policy.paths import PathStep
 from hubbub.policy.tables import Limits
 from hubbub.privacy.filter import LOSS_UNIT
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.check.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.missing import bought

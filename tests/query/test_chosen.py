@@ -15,8 +15,8 @@ from hubbub.audit import Finding, lower_bound
 from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import EngineError, MisfitError
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.plan.plan import Plan
 from tests.query import planted
 from tests.query.inside import Handed, World, ask, faults, fixed_key, row

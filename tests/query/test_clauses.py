@@ -13,13 +13,13 @@ import pytest
 from hubbub.audit.subjects.in_process.inside import Inside
 from hubbub.errors import MayOverflow, NotAllowed, QueryError
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.query.answer.combine import combine
+from hubbub.privacy.filter import Budget
+from hubbub.query.answer.stored import combine
 from hubbub.query.missing.lacking import lacking
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import plan
-from hubbub.query.read import bound_clauses as clauses
-from hubbub.query.read.bound_clauses import Said
+from hubbub.query.read import aggregate_clauses as clauses
+from hubbub.query.read.aggregate_clauses import Said
 from hubbub.query.read.sql import question
 from hubbub.query.read.text.sql_text import parse_select
 from hubbub.query.requests import Tallies

@@ -29,8 +29,7 @@ from hubbub.errors import (
     TooHeavy,
 )
 from hubbub.policy.tables import Limits
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.query.answer import unit_rows as per_unit
 from hubbub.query.answer.diagnose import Cut, diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis

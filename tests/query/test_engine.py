@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.lower import scalars as lowering
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.engines.nodes.words import relation

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.lower import histogram
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.engines.nodes.words import relation
 from hubbub.errors import CapacityError
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Type, of
 from hubbub.query.expression import Column
 from hubbub.query.ops import Aggregate, ExactCounts, Histogram, Measure, Scan, ScanColumn, Tally

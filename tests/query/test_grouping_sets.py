@@ -14,9 +14,9 @@ import pytest
 from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.query.plan import grouping_sets as sets
-from hubbub.query.plan.grouping_sets import cross_sets, cube, rollup
+from hubbub.privacy.filter import Budget
+from hubbub.query.plan import collect as sets
+from hubbub.query.plan.collect import cross_sets, cube, rollup
 from hubbub.query.plan.plan import plan
 from hubbub.session.database import Database
 from tests.query.asking import POLICY, Catalogue, policy, read

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from hubbub.policy.kinds import Type, integer, of
-from hubbub.policy.qualified_names import qualify
+from hubbub.policy.paths import qualify
 from hubbub.policy.tables import Limits, Policy, TableColumn
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
 from hubbub.query.ops import Relation, ScanColumn

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.cli.query import _print_csv
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import (
     EngineError,

@@ -11,10 +11,10 @@ import pytest
 
 from hubbub.mechanisms import Geometric
 from hubbub.policy.kinds import Type, of
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.aggregates.covariance import Moment, PairSums, Range, combine_moments
-from hubbub.query.answer.combine import combine
+from hubbub.query.answer.stored import combine
 from hubbub.query.expression import Column
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import Plan

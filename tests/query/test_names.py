@@ -14,7 +14,7 @@ from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import EngineError
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits, Policy
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
 from tests.query import inside, planted
 from tests.query.expressions import TIMES, seeds

@@ -24,7 +24,7 @@ from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.paths import through
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.ops import Cap, Relation, Scan, below
 from hubbub.session.database import Database
 from tests.query import inside

@@ -15,11 +15,10 @@ from hubbub.errors import MissingBounds, TooHeavy
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Limits, Policy
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
-from hubbub.query.answer.combine import combine
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
+from hubbub.query.answer.stored import combine
 from hubbub.query.check.bounds import bounds_of
 from hubbub.query.check.keys import conjuncts, public_values
 from hubbub.query.expression import Column, Expression, literal

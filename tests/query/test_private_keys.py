@@ -15,16 +15,14 @@ import pytest
 
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.nodes.queries import Query, RowSource
-from hubbub.engines.nodes.scalars import Scalar
-from hubbub.engines.nodes.vocabulary import Tag
+from hubbub.engines.nodes.scalars import Scalar, Tag
 from hubbub.engines.nodes.words import NULL, cast, function, hash_keyed, infix, name, number, struct
 from hubbub.errors import LedgerCorrupt, MissingKeys
 from hubbub.mechanisms import OptimalKeys, TruncatedThreshold, WeightedGaussianThreshold
 from hubbub.mechanisms.keys.threshold import KeySelection
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import epsilon_of_rho_rounded_up
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.query.answer.stored import DrawnAnswer, read, write_answer
 from hubbub.query.ops import Aggregate, Cell, Measure
 from hubbub.query.plan import selection

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb.engine import _value
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.policy.kinds import Type

@@ -11,22 +11,22 @@ import pytest
 
 from hubbub.errors import MissingBounds, NotAllowed, TooHeavy
 from hubbub.mechanisms import Exponential, Extreme, Gaussian, Geometric, Mechanism, PerGroup, Quantile, Quantiles
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.privacy.shares import deviation
 from hubbub.query.aggregates.count import DISTINCT
 from hubbub.query.aggregates.extremes import MAX, MIN, ExtremeChoice
 from hubbub.query.aggregates.function import AggregateFunction
 from hubbub.query.aggregates.mode import MODE, ModeChoice
 from hubbub.query.aggregates.quantile import QUANTILE_CONT, QUANTILE_DISC, QuantileChoice
-from hubbub.query.answer.combine import combine
 from hubbub.query.answer.explain import explain_columns
-from hubbub.query.check.column_facts import ColumnFacts
+from hubbub.query.answer.stored import combine
+from hubbub.query.check.shape import ColumnFacts
 from hubbub.query.expression import Column
 from hubbub.query.ops import ExactCounts, Histogram, Measure
 from hubbub.query.plan import choice as choices

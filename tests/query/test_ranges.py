@@ -5,7 +5,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from hubbub.errors import MissingKeys
-from hubbub.query.check.key_ranges import MOST_STEPS
+from hubbub.query.check.keys import MOST_STEPS
 from tests.query.asking import read
 
 

@@ -20,7 +20,7 @@ from hubbub.ledger import Ledger, Marks
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, TableColumn
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.ops import (
     Cap,
     JoinKind,

@@ -22,8 +22,8 @@ from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.errors import HubbubError
 from hubbub.ledger import Marks
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.aggregates.count import COUNT_IF
 from hubbub.query.aggregates.table import FUNCTIONS
 from hubbub.query.check.shape import private

@@ -14,7 +14,7 @@ from hubbub.query.aggregates.count import ROWS, UNITS, VALUES
 from hubbub.query.aggregates.function import AggregateFunction
 from hubbub.query.aggregates.sum import SUM
 from hubbub.query.aggregates.variance import STDDEV_POP, STDDEV_SAMP, VAR_POP, VAR_SAMP
-from hubbub.query.check.column_facts import facts_of_declaration
+from hubbub.query.check.shape import facts_of_declaration
 from hubbub.query.expression import Column, Expression, columns_of, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Filter, JoinKind, JoinPublic, Scan, ScanColumn

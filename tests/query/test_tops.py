@@ -20,17 +20,16 @@ from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.cli.query import as_dict
 from hubbub.errors import MisfitError, NotAllowed, ParameterError, PolicyError, QueryError, TooHeavy
 from hubbub.mechanisms import Gaussian, Geometric, PerGroup, TopK
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Type, of
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.query.aggregates.histogram import BinCounts
 from hubbub.query.aggregates.top_values import TopChoice
 from hubbub.query.answer import stored
-from hubbub.query.answer.combine import combine
 from hubbub.query.answer.explain import explain_columns
+from hubbub.query.answer.stored import combine
 from hubbub.query.expression import Column
 from hubbub.query.ops import ExactCounts, Histogram
 from hubbub.query.plan.choice import Choice, HistogramStatistic

@@ -13,9 +13,8 @@ import hubbub as hb
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.answer.diagnose import Cut
 from hubbub.query.ops import Measure, Tally, Together
 from hubbub.query.plan.choice import HistogramStatistic

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 
 from hubbub.audit.subjects.in_process.inside import exact_of
 from hubbub.engines.lower import aggregate as aggregating
+from hubbub.engines.lower import histogram as limit
 from hubbub.engines.lower import private_keys as keyed
-from hubbub.engines.lower import row_limit as limit
 from hubbub.engines.lower import total_limit as sharing
 from hubbub.engines.lower.grid_steps import cut_in_proportion
 from hubbub.engines.nodes.queries import Query
@@ -25,7 +25,7 @@ from hubbub.engines.nodes.scalars import Apply, Scalar
 from hubbub.engines.nodes.words import STAR, alias, but, cast, function, name, over, relation, select, within
 from hubbub.errors import CapacityError
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.query.ops import Aggregate, Measure, Tally, Together
 from hubbub.query.plan import statistic
 from tests.engines.raw import printed, raw

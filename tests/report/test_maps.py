@@ -13,7 +13,7 @@ import hubbub
 from hubbub import publish
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.publish import spatial
-from hubbub.publish.release.map_files import Mapped
+from hubbub.publish.release.map_margins import Mapped
 from hubbub.report import maps
 from hubbub.report.map_data import CellMap, FlowMap
 from hubbub.report.map_picture import largest

@@ -25,7 +25,7 @@ SECRET = "the row of somebody"
 SWEEP = int(os.environ.get("HUBBUB_FAULTS", "0"))
 """With how many exceptions every call is tried; 0: a few calls of each question, with one."""
 _NEAR = ("hubbub", "numpy", "json", "fractions", "sklearn")
-_TEXT = "hubbub.ledger.values"
+_TEXT = "hubbub.ledger.entry"
 """How an answer becomes text, which is no matter of the ledger's."""
 _RELEASES = ("__exit__", "release")
 """What gives a lock back: that it failed would be a fault of Python's."""

@@ -13,8 +13,8 @@ import hubbub as hb
 from hubbub.errors import NotAllowed, ParameterError, PolicyError
 from hubbub.gate import meter
 from hubbub.policy.tables import Limits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.answer import stored
 from hubbub.session import session as door
 from hubbub.session.first_over import _watching

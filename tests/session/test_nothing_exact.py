@@ -18,7 +18,7 @@ import pytest
 import hubbub as hb
 from hubbub import publish
 from hubbub.errors import NotAllowed, SecretError
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn import KMeans
 from hubbub.policy.tables import Limits
 from hubbub.query.expression import Column

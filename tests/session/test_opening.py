@@ -9,7 +9,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import ParameterError
-from hubbub.policy.columns import merge_declarations
+from hubbub.policy.in_python import merge_declarations
 
 COMMON: dict[str, Any] = {"unit": "person", "budget": hb.Budget(epsilon=Fraction(1))}
 TYPES = {"person": "integer", "ward": "text", "cost": "real"}

@@ -26,13 +26,12 @@ from hubbub.mechanisms.additive import reals
 from hubbub.mechanisms.integers import on_grid
 from hubbub.mechanisms.specimens.registry import build_specimens
 from hubbub.noise import discrete, entropy
-from hubbub.privacy import amplify, budget, calibrate, convert, curves, shares
+from hubbub.privacy import amplify, calibrate, convert, curves, shares
 from hubbub.privacy import filter as filters
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events import composed, sampling
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, PureFilter, Spent, ZcdpFilter
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.plan import plan as planning
 from hubbub.session import database as session
@@ -91,7 +90,7 @@ def _down(value: Fraction, unit: Fraction) -> int:
 
 
 FILTERS: dict[str, tuple[str, Fault]] = {
-    "some order": ("filter: zcdp", at(budget, "filter_for", _some_order)),
+    "some order": ("filter: zcdp", at(filters, "filter_for", _some_order)),
     "the whole delta, and a pool": ("filter: zcdp", at(ZcdpFilter, "__post_init__", _whole_delta)),
     "failures are not counted": (
         "filter: zcdp",

@@ -21,13 +21,12 @@ from hubbub.audit.subject import Claim, Pair
 from hubbub.audit.subjects.strategies import OfStrategy, gaussian_delta, worst_units
 from hubbub.audit.subjects.strategy_cases import strategies
 from hubbub.mechanisms import Gaussian
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish.strategies.flat import Flat
 from hubbub.publish.strategies.hierarchy import Hierarchy
 from hubbub.publish.strategies.layer import CellLayer, Shape
 from hubbub.publish.strategies.strategy import NoisyLayer, OfCells, Prepared, Strategy
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from tests.planted.gallery import GALLERY
 
 SUBJECTS = {one.title: one for one in strategies()}

@@ -12,8 +12,8 @@ from hubbub.audit.subjects.bought_facts import OfLook, lacks, looks_of
 from hubbub.audit.subjects.queries import OfQuery, audit_of, literals
 from hubbub.errors import MissingKeys, NotAllowed
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing.made_up import Schema
 from tests.query import planted, planted_own, posts, test_paths, test_relations_sql
 from tests.query.inside import TABLES

@@ -22,7 +22,7 @@ from hubbub.mechanisms import (
     TruncatedThreshold,
 )
 from hubbub.mechanisms.keys.threshold import KeySelection
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.testing import Trace, differences, replayed, trace
 from hubbub.testing.replay import ReplayedMeasurement, distance
 

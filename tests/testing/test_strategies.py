@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hubbub.audit.subjects.in_process.inside import World, ask, faults
 from hubbub.policy.tables import Limits, Policy
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing import neighbors, questions, tables, values
 from tests.query.expressions import TIMES
 from tests.query.inside import TABLES

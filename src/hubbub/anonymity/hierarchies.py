@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hubbub.anonymity.groups import SUPPRESSED, is_number
+from hubbub.anonymity.wanted import SUPPRESSED, is_number
 from hubbub.errors import ParameterError
 
 

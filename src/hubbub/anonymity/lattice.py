@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from hubbub.anonymity.groups import Scale, scale_of
 from hubbub.anonymity.hierarchies import GeneralizationHierarchy
-from hubbub.anonymity.loss import loss_of
-from hubbub.anonymity.wanted import Wanted
+from hubbub.anonymity.measure import loss_of
+from hubbub.anonymity.wanted import Scale, Wanted, scale_of
 from hubbub.errors import HubbubError, ParameterError
 
 Levels = tuple[int, ...]

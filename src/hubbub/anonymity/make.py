@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hubbub.anonymity.groups import scale_of
 from hubbub.anonymity.hierarchies import GeneralizationHierarchy, Suppress
 from hubbub.anonymity.lattice import find_levels
-from hubbub.anonymity.limits import not_covered
-from hubbub.anonymity.loss import InformationLoss, loss_of
-from hubbub.anonymity.measure import Measured, measure
+from hubbub.anonymity.measure import InformationLoss, Measured, loss_of, measure
 from hubbub.anonymity.mondrian import describe_values, partitions
-from hubbub.anonymity.wanted import Wanted
+from hubbub.anonymity.wanted import Wanted, not_covered, scale_of
 from hubbub.attack.columns import columns_of, pick
 from hubbub.attack.finding import AttackFinding
 from hubbub.errors import HubbubError, ParameterError

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.anonymity.groups import SUPPRESSED, Scale, is_number
 from hubbub.anonymity.hierarchies import write_value
-from hubbub.anonymity.wanted import Wanted
+from hubbub.anonymity.wanted import SUPPRESSED, Scale, Wanted, is_number
 
 Rows = np.ndarray[Any, Any]
 

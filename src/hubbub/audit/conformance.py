@@ -26,7 +26,7 @@ from hubbub.audit import law
 from hubbub.audit.blackbox import lower_bound, lower_bound_delta
 from hubbub.audit.exact import ORDERS, Laws, zcdp_delta
 from hubbub.audit.finding import Finding
-from hubbub.audit.glance import FEW, SUSPICION, many
+from hubbub.audit.law import FEW, SUSPICION, many
 from hubbub.errors import ConformanceError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def check_law(
 
     ``draw`` is what the Meter calls and may be other code than ``repeat``. Each of the four gets a quarter of the false
     alarms (Bonferroni). With ``first``, so many by ``repeat`` and by ``draw`` are looked at first, and all where these
-    look odd; the verdict is by all (`hubbub.audit.glance` says what that costs). ``keep`` is handed what was drawn by
+    look odd; the verdict is by all (`hubbub.audit.law` says what that costs). ``keep`` is handed what was drawn by
     ``repeat`` on the input of each side, 0 or 1.
     """
     laws, mechanism = laws or _laws(specimen, specimen.mechanism), specimen.mechanism

@@ -15,7 +15,7 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ParameterError
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 _MANY = 10
 

@@ -13,13 +13,12 @@ import numpy as np
 from hubbub.audit.chance import Chance
 from hubbub.audit.conformance import LAW_ALARM, check_law, check_mass, check_ratio, check_statement, trial_of
 from hubbub.audit.exact import Laws
-from hubbub.audit.glance import first_looks
+from hubbub.audit.law import first_looks
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.errors import ConformanceError
 from hubbub.mechanisms.specimens.specimen import Specimen
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 _ORIGINS = (0, 1, -1, 7, 1000, -(1 << 20), 1 << 40)
 _MOST_OUTPUTS, _MOST_NUMBER, _LEFT_OUT = 500, 1 << 12, 1e-6

@@ -47,14 +47,14 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import audit, budget, check, diagnose, explain, init, ledger, publish, query
+    from hubbub.cli import audit, budget, check, init, ledger, publish, query
     from hubbub.cli.lab import anonymity, attack
     from hubbub.cli.lab.attack_people import add
     from hubbub.cli.lab.tour import tour
 
     app.command()(query.query)
-    app.command()(explain.explain)
-    app.command()(diagnose.diagnose)
+    app.command()(query.explain)
+    app.command()(query.diagnose)
     app.command()(publish.publish)
     app.command()(init.init)
     app.command()(check.check)

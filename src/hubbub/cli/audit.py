@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.arguments import exact
 from hubbub.cli.data import POLICY
-from hubbub.cli.options import Json, PolicyFile, Slack
+from hubbub.cli.options import Json, PolicyFile, Slack, exact
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _subjects(
     from hubbub.engines.duckdb.engine import DuckDB
     from hubbub.engines.public import schema_of
     from hubbub.policy.files.read import read_policy
-    from hubbub.session.checked import with_enforced
+    from hubbub.session.opening import with_enforced
 
     place = policy or POLICY
     with DuckDB() as engine:

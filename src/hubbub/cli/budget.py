@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli.arguments import expiry, limit_of, open_to_read, open_to_write, renewal_of
-from hubbub.cli.options import Epsilon, Json, LedgerArgument, RenewDays, SomeDelta, SomeEpsilon, TotalDelta
+from hubbub.cli.options import (
+    Epsilon,
+    Json,
+    LedgerArgument,
+    RenewDays,
+    SomeDelta,
+    SomeEpsilon,
+    TotalDelta,
+    expiry,
+    limit_of,
+    open_to_read,
+    open_to_write,
+    renewal_of,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
     from hubbub.ledger import Failures, Grant, Statement
-    from hubbub.privacy.budget import Budget
+    from hubbub.privacy.filter import Budget
 
 _BAR = 12
 
@@ -73,8 +85,8 @@ def open_account(
 ) -> None:
     """Open an account for a population of units; creates the ledger where there is none."""
     from hubbub.cli.printing import say
-    from hubbub.privacy.budget import Budget
-    from hubbub.privacy.neighbors import Neighbors
+    from hubbub.privacy.filter import Budget
+    from hubbub.privacy.sensitivity import Neighbors
 
     neighbors = Neighbors.REPLACE_ONE if replace_one else Neighbors.ADD_REMOVE
     budget = Budget(epsilon=epsilon, delta=delta or Fraction(0), neighbors=neighbors)

@@ -25,7 +25,7 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     from hubbub.engines.duckdb.owner_check import check as checked
     from hubbub.engines.public import schema_of
     from hubbub.policy.files.read import read_policy
-    from hubbub.session.checked import record, stamps
+    from hubbub.session.opening import record, stamps
 
     file = policy or default_policy()
     with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:

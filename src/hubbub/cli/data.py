@@ -15,7 +15,7 @@ from hubbub.cli import options
 
 if TYPE_CHECKING:
     from hubbub.engines.sources.conversion import Progress
-    from hubbub.privacy.budget import Budget
+    from hubbub.privacy.filter import Budget
     from hubbub.session.database import Database
 
 POLICY = Path("hubbub.toml")
@@ -120,7 +120,7 @@ class DataOptions:
 
         from hubbub.errors import LedgerUnreachable, UnknownAccount
         from hubbub.ledger import Ledger
-        from hubbub.privacy.budget import Budget
+        from hubbub.privacy.filter import Budget
 
         if self.alone.budget is not None:
             return Budget(epsilon=self.alone.budget, delta=self.alone.budget_delta or Fraction(0))
@@ -196,7 +196,7 @@ def default_policy() -> Path:
 
 def columns_of(lines: list[str]) -> dict[str, dict[str, Any]]:
     """Read the declarations of columns."""
-    from hubbub.policy.files.decimals import exact as decimal
+    from hubbub.policy.files.toml_text import exact as decimal
 
     out: dict[str, dict[str, Any]] = {}
     for line in lines:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.arguments import location, open_to_read
-from hubbub.cli.options import LedgerArgument
+from hubbub.cli.options import LedgerArgument, location, open_to_read
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""``hubbub query``: ask, pay, and see the answer with its error bars."""
+"""``hubbub query``, ``explain`` and ``diagnose``: ask and pay, or see the price, or see what limits clip."""
 
 import json
 import sys
@@ -99,3 +99,56 @@ def _plain(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+@with_data
+def explain(
+    *,
+    data: DataOptions,
+    sql: Question,
+    epsilon: Price,
+    delta: Slack = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a question would cost and how noisy its answer would be. Nothing private is read, nothing is paid.
+
+    Exit status: 0 explained (also where it would not fit into what is left); 2 refused.
+    """
+    import typer
+
+    from hubbub.cli.printing import say
+
+    text = question_of(sql)
+    with data.open() as database:
+        explained = database.explain(text, epsilon=epsilon, delta=delta)
+    if as_json:
+        typer.echo(json.dumps(explained.to_dict(), indent=2))
+    else:
+        say(*str(explained).split("\n"))
+
+
+@with_data
+def diagnose(
+    *,
+    data: DataOptions,
+    sql: Question,
+    epsilon: Price,
+    delta: Slack = None,
+    key: Key = None,
+    as_json: Json = False,
+    log: Log = None,
+) -> None:
+    """Count the units that max_groups, max_rows and bounds cut something off of: private, and paid like an answer.
+
+    Exit status: 0 diagnosed; 2 refused; 3 the engine failed, and the charge stands.
+    """
+    text = question_of(sql)
+    with data.open(log=log) as database:
+        from hubbub.cli.printing import say, show_clock
+
+        with show_clock(database.policy.limits.seconds):
+            found = database.diagnose(text, epsilon=epsilon, delta=delta, key=key)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        say(*repr(found).split("\n"))

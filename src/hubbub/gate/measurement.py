@@ -10,11 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from hubbub.gate.meter import Meter
 from hubbub.gate.release import Release
-from hubbub.gate.sealed import Sealed
-from hubbub.gate.secret import Facts, Secret
+from hubbub.gate.secret import Facts, Sealed, Secret
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 
 R = TypeVar("R")
 

@@ -30,7 +30,7 @@ from hubbub.mechanisms.integers import off_grid
 from hubbub.mechanisms.sparse.sparse_vector import SparseVector
 from hubbub.mechanisms.sparse.threshold_stream import Stream
 from hubbub.parameters import Real, positive
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.loss import Loss
 from hubbub.privacy.sensitivity import ADDITIVE
 

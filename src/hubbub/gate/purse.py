@@ -9,12 +9,10 @@ from typing import Any, Protocol
 
 from hubbub.errors import AccountingError, ParameterError, UnknownAccount
 from hubbub.ledger import OWNER, Ask, Ledger, Ticket
-from hubbub.ledger.entry import canonical
+from hubbub.ledger.entry import canonical, read, write
 from hubbub.ledger.holder import PRINCIPAL
-from hubbub.ledger.values import read, write
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Charge, Filter, Spent
+from hubbub.privacy.filter import Budget, Charge, Filter, Spent
 from hubbub.privacy.loss import Loss
 
 

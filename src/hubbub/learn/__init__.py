@@ -11,10 +11,8 @@ from hubbub.learn.bayes.bayes import GaussianNB
 from hubbub.learn.bayes.categorical import CategoricalNB
 from hubbub.learn.estimator import FitClaim as Claim
 from hubbub.learn.kmeans.kmeans import KMeans
-from hubbub.learn.linear.logistic import LogisticRegression
-from hubbub.learn.linear.perceptron import Perceptron
+from hubbub.learn.linear.classifiers import LinearSVC, LogisticRegression, Perceptron
 from hubbub.learn.linear.regression import LinearRegression, Ridge
-from hubbub.learn.linear.svc import LinearSVC
 from hubbub.learn.oracle import OracleAnswer as Answer
 from hubbub.learn.oracle import StatisticalQueryOracle
 from hubbub.learn.pca import PCA

@@ -1,10 +1,11 @@
-"""The base of every private estimator: scikit-learn's conventions, a price, units of rows, and a claim it can state.
+"""The base of every private estimator: scikit-learn's conventions, a price, and what it learned as text.
 
 scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hubbub[learn]"``).
 """
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Self
 
@@ -13,12 +14,56 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hubbub.errors import ParameterError
+from hubbub.learn.bayes.score_calibration import Calibration
 from hubbub.learn.statistics.cells import Array, column, table
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.noise import entropy
 from hubbub.parameters import interval
+
+_BESIDE = ("_n_features_out",)
+"""Learned, and not called like it."""
+
+
+def learned_attributes(estimator: "Private") -> dict[str, Any]:
+    """Attributes by name, as JSON has words for them."""
+    return {name: _as_json(value) for name, value in vars(estimator).items() if name.endswith("_") or name in _BESIDE}
+
+
+def taught(estimator: "Private", told: dict[str, Any]) -> "Private":
+    """An estimator that has learned this."""
+    for name, value in told.items():
+        setattr(estimator, name, _heard(value))
+    return estimator
+
+
+def plain(value: Any) -> Any:
+    """A parameter as it stands in a question."""
+    if isinstance(value, np.ndarray | np.generic | list | tuple):
+        listed = value.tolist() if isinstance(value, np.ndarray | np.generic) else list(value)
+        return [plain(one) for one in listed] if isinstance(listed, list) else listed
+    return value if value is None or isinstance(value, bool | int | float | str) else json.loads(json.dumps(value))
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, FitClaim | Calibration):
+        return {type(value).__name__: asdict(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "type": "object" if value.dtype == object else value.dtype.str}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _heard(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.array(value["array"], dtype=value["type"])
+    ((called, fields),) = value.items()
+    if called == Calibration.__name__:
+        return Calibration(**fields)
+    return FitClaim(**{**fields, "measured": tuple(fields["measured"])})
+
 
 FAR = 1e150
 """Bounds beyond this have squares that no float holds: what follows would be NaN, and fail after the charge."""

@@ -14,10 +14,9 @@ from sklearn.base import clone
 
 from hubbub.errors import MissingKeys, NotAllowed, ParameterError, TypeMisfit
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.bayes.bayes import GaussianNB
-from hubbub.learn.estimator import Private
-from hubbub.learn.kept import plain
+from hubbub.learn.estimator import Private, plain
 from hubbub.learn.kmeans.kmeans import KMeans
 from hubbub.learn.linear.regression import LinearRegression, Ridge
 from hubbub.learn.pca import PCA
@@ -27,11 +26,10 @@ from hubbub.ledger.entry import canonical
 from hubbub.parameters import Real, between, positive, whole
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.events.event import DiscreteGaussianEvent, Event, PureEvent
-from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget, whole_units_rounded_down
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.check.bounds import interval_of
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.frame.columns import quote

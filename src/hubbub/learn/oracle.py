@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.gate.attempt import attempt
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.statistics.cells import Array, array, column
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.learn.statistics.features import Features

@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from hubbub.learn.estimator import Private
 from hubbub.learn.statistics.bounds import buy_bounds
 from hubbub.learn.statistics.cells import Array
-from hubbub.learn.statistics.column_moments import measure_moments
 from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.moments import foresee_deviation, measure_moments, measure_products
 from hubbub.learn.statistics.row_steps import fill_missing
 from hubbub.learn.statistics.row_sums import unit_rows
-from hubbub.learn.statistics.second_moments import foresee_deviation, measure_products
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import whole
 

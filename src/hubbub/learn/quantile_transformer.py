@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hubbub.errors import ParameterError
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.estimator import Private
 from hubbub.learn.statistics.bounds import SHARE as BOUNDS
 from hubbub.learn.statistics.bounds import buy_bounds

@@ -21,7 +21,7 @@ from hubbub.gate.attempt import attempt
 from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter
 from hubbub.gate.release import Release
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.statistics.row_steps import Steps
@@ -29,11 +29,9 @@ from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
 from hubbub.parameters import Real, positive, probability, rational
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
-from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.filter import Budget, whole_units_rounded_down
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.totals import SumsRequest
 
 T = TypeVar("T")

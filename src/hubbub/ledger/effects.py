@@ -14,8 +14,8 @@ from typing import Any
 
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger.entry import Entry, canonical
-from hubbub.ledger.failures import failures_of, keep_failures
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, checksum, holder_of, keep, present
+from hubbub.ledger.permission import failures_of, keep_failures
 from hubbub.ledger.stores.store import Row, StoreSession
 from hubbub.ledger.terms import question_digest
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Spent

@@ -10,9 +10,8 @@ from functools import lru_cache
 from hubbub.errors import LedgerCorrupt
 from hubbub.ledger.stores.store import Row, StoreSession
 from hubbub.ledger.terms import Renewal
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Filter, Spent
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget, Filter, Spent
+from hubbub.privacy.sensitivity import Neighbors
 
 ACCOUNT, PROJECT, PRINCIPAL = "account", "project", "principal"
 """Who can hold a budget. An account's own holder has no name beside the account's."""

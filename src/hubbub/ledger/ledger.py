@@ -19,7 +19,7 @@ from hubbub.ledger.stores.store import Store, StoreSession
 from hubbub.ledger.stores.writer import Writer
 from hubbub.ledger.terms import Ask, Charged, Renewal, Statement, Ticket
 from hubbub.ledger.verify.marks import Marks
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 if TYPE_CHECKING:
     from hubbub.ledger.verify.verify import Progress, Verified

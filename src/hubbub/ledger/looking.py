@@ -6,11 +6,9 @@ from contextlib import AbstractContextManager
 
 from hubbub.ledger import serving
 from hubbub.ledger.book import entry_from, entry_of, head_of
-from hubbub.ledger.caps import Balances, account_of, limits_of
 from hubbub.ledger.entry import Entry, moment_of
-from hubbub.ledger.failures import all_failures
 from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
-from hubbub.ledger.permission import check_permission
+from hubbub.ledger.permission import Balances, account_of, all_failures, check_permission, limits_of
 from hubbub.ledger.rules import no_such_holder
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement

@@ -5,13 +5,12 @@ from typing import Any
 
 from hubbub.errors import CapacityError, GrantError, HubbubError, ParameterError
 from hubbub.ledger.book import Transaction
-from hubbub.ledger.caps import account_of
 from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import canonical
-from hubbub.ledger.failures import failures_of
 from hubbub.ledger.holder import ACCOUNT, PROJECT, Holder, holder_of
+from hubbub.ledger.permission import account_of, failures_of
 from hubbub.ledger.terms import OWNER, Renewal, budget_json, check_name
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 
 _MOST = 1 << 62
 

@@ -22,8 +22,7 @@ from hubbub.ledger.verify.recompute import (
     symbol_of,
 )
 from hubbub.ledger.verify.verify import Progress
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import Charge, Spent
+from hubbub.privacy.filter import Budget, Charge, Spent
 from hubbub.privacy.loss import Loss
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from typing import Any
 
 from hubbub.errors import HubbubError, UnknownAccount
 from hubbub.ledger.book import Transaction, damage_at, entry_of
-from hubbub.ledger.caps import Balances
 from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.holder import Holder
-from hubbub.ledger.permission import check_permission, refuse_frozen
+from hubbub.ledger.permission import Balances, check_permission, refuse_frozen
 from hubbub.ledger.serving import Decision, decide
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import Ask, Ticket, check_name

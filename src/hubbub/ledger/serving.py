@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 
 from hubbub.errors import KeyConflict, LedgerCorrupt
 from hubbub.ledger.book import entry_of
-from hubbub.ledger.caps import FREE, Balances, account_of, limits_of
 from hubbub.ledger.effects import CHARGE, charge_from, charge_of, units_of
 from hubbub.ledger.entry import ratio
 from hubbub.ledger.holder import PROJECT, Holder
-from hubbub.ledger.permission import check_permission, refuse_frozen
+from hubbub.ledger.permission import FREE, Balances, account_of, check_permission, limits_of, refuse_frozen
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, price_of

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import between, positive, whole
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Charge, Spent
+from hubbub.privacy.filter import Budget, Charge, Spent
 from hubbub.privacy.loss import Loss
 
 OWNER = "owner"

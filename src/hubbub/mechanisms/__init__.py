@@ -18,8 +18,7 @@ from hubbub.mechanisms.selection.quantile import Quantile
 from hubbub.mechanisms.selection.quantiles import Quantiles
 from hubbub.mechanisms.selection.select import Exponential, NoisyMax, PermuteAndFlip, TopK
 from hubbub.mechanisms.sparse.sparse_cells import Nonzeros
-from hubbub.mechanisms.sparse.sparse_counts import SparseLargest, SparseThreshold
-from hubbub.mechanisms.sparse.sparse_first import SparseFirst
+from hubbub.mechanisms.sparse.sparse_counts import SparseFirst, SparseLargest, SparseThreshold
 from hubbub.mechanisms.sparse.sparse_samples import SparsePriority, SparseSample
 from hubbub.mechanisms.sparse.sparse_vector import SparseVector
 from hubbub.mechanisms.staged.resolution import Resolution

@@ -26,8 +26,17 @@ from hubbub.noise import entropy
 from hubbub.noise.bernoulli import as_probability, below, flips
 from hubbub.noise.discrete import geometric_sampler
 from hubbub.noise.entropy import Source
-from hubbub.noise.exact import WORD, Exact, exactly, exp_minus, exp_minus_bounds, fresh_uniform, log2_floor
-from hubbub.noise.logarithm import log_bounds, log_factorial_bounds
+from hubbub.noise.exact import (
+    WORD,
+    Exact,
+    exactly,
+    exp_minus,
+    exp_minus_bounds,
+    fresh_uniform,
+    log2_floor,
+    log_bounds,
+    log_factorial_bounds,
+)
 from hubbub.noise.table import LawTable
 from hubbub.parameters import Real, size_of_draw, whole
 

@@ -22,7 +22,8 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from hubbub.errors import CapacityError
-from hubbub.noise import cumulative, entropy
+from hubbub.noise import entropy
+from hubbub.noise import table as tables
 from hubbub.noise.bernoulli import flip, flips_exp
 from hubbub.noise.entropy import Source, bits, words
 from hubbub.noise.exact import WORD, exp_minus, log2_floor
@@ -265,10 +266,10 @@ def geometric_sampler(rate: Fraction) -> _Geometric:
     """P(k) proportional to exp(-rate·k): digits below while the scale is large, then one open table."""
     digits = []
     while rate * DIRECT_SCALE < 1:
-        digits.append(LawTable(range(1 << DIGIT_BITS), cumulative.digit(rate, 1 << DIGIT_BITS)))
+        digits.append(LawTable(range(1 << DIGIT_BITS), tables.digit(rate, 1 << DIGIT_BITS)))
         rate *= 1 << DIGIT_BITS
-    reach = cumulative.reach(rate)
-    return _Geometric(tuple(digits), LawTable(range(reach + 1), cumulative.geometric(rate, reach)), reach)
+    reach = tables.reach(rate)
+    return _Geometric(tuple(digits), LawTable(range(reach + 1), tables.geometric(rate, reach)), reach)
 
 
 @lru_cache(maxsize=512)
@@ -277,27 +278,27 @@ def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
     magnitude = geometric_sampler(rate)
     if rate * DIRECT_SCALE < 1:
         return _WideLaplace(magnitude)
-    reach = cumulative.reach(rate)
-    table = _two_sided_table(reach, cumulative.laplace(rate, reach))
+    reach = tables.reach(rate)
+    table = _two_sided_table(reach, tables.laplace(rate, reach))
     return _Signed(table, reach, lambda source: reach + magnitude.one(source))
 
 
 @lru_cache(maxsize=512)
 def _gaussian(sigma: Fraction) -> _Signed | _WideGaussian:
     if sigma <= DIRECT_SCALE:
-        reach = cumulative.gaussian_reach(sigma)
-        table = _two_sided_table(reach, cumulative.gaussian(sigma**2, reach, signed=True))
+        reach = tables.gaussian_reach(sigma)
+        table = _two_sided_table(reach, tables.gaussian(sigma**2, reach, signed=True))
         return _Signed(table, reach, lambda source: _gaussian_tail(source, reach, sigma**2))
     shift = log2_floor(sigma / DIRECT_SCALE) + 1
     narrow = sigma / (1 << shift)
-    reach = cumulative.gaussian_reach(narrow)
-    top = LawTable(range(reach + 1), cumulative.gaussian(narrow**2, reach, signed=False))
+    reach = tables.gaussian_reach(narrow)
+    top = LawTable(range(reach + 1), tables.gaussian(narrow**2, reach, signed=False))
     return _WideGaussian(top, reach, shift, sigma**2)
 
 
 def _two_sided_table(reach: int, cumulative_of: Callable[[int], Bounds]) -> LawTable:
     """The values 0, 1, -1, … within the reach, and the reach itself for whatever lies beyond."""
-    return LawTable([*(cumulative.value_at(index) for index in range(2 * reach - 1)), reach], cumulative_of)
+    return LawTable([*(tables.value_at(index) for index in range(2 * reach - 1)), reach], cumulative_of)
 
 
 def check_scale(name: str, value: object) -> Fraction:

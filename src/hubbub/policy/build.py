@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
-from hubbub.policy.grid import default_grid
-from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.kinds import Kind, Type, default_grid
 from hubbub.policy.paths import PathStep
 from hubbub.policy.sources import UNTYPED
 from hubbub.policy.tables import Table, TableColumn, TableSource

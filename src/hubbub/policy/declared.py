@@ -13,8 +13,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.parameters import interval, positive, rational
-from hubbub.policy.grid import WIDEST, finest, is_power_of_two, nearest_power_of_two, power
-from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.kinds import WIDEST, Kind, Type, finest, is_power_of_two, nearest_power_of_two, power
 
 NUMBERS = (Type.INTEGER, Type.REAL)
 RESERVED = "__hubbub"

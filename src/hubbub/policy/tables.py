@@ -16,12 +16,11 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.parameters import whole
 from hubbub.policy import declared
 from hubbub.policy.fingerprint import fingerprint
-from hubbub.policy.grid import default_grid, outward
-from hubbub.policy.kinds import INT128, Kind, Type
+from hubbub.policy.kinds import INT128, Kind, Type, default_grid, outward
 from hubbub.policy.paths import UNKNOWN, PathStep, check_step, follow_path, is_key
 from hubbub.policy.stamps import NO_FILES, Stamp
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 
 Value = bool | int | float | str | date | datetime | None
 

@@ -14,7 +14,7 @@ from hubbub.privacy.events.event import Event, event_from_json
 from hubbub.privacy.explain import Reading, explain, sample_size
 from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 __all__ = [
     "Approx",

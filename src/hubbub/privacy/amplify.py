@@ -25,8 +25,8 @@ from hubbub.errors import AccountingError
 from hubbub.parameters import Real, between, positive, whole
 from hubbub.privacy.curves import Curve
 from hubbub.privacy.loss import Approx
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import exp_up, float_down, float_up, log_up
+from hubbub.privacy.sensitivity import Neighbors
 
 _CACHE = 1024
 _ROUNDING = 2.0**-36

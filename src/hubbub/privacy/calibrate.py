@@ -14,9 +14,8 @@ from hubbub.errors import AccountingError, ParameterError
 from hubbub.parameters import Real, positive, probability, whole
 from hubbub.privacy import convert
 from hubbub.privacy.accountant import Method, compose
-from hubbub.privacy.discrete_gaussian import delta_rounded_up
 from hubbub.privacy.events.record import Event
-from hubbub.privacy.fine_gaussian import most_coordinates, vector_delta_rounded_up
+from hubbub.privacy.gaussian_curves import delta_rounded_up, most_coordinates, vector_delta_rounded_up
 from hubbub.privacy.loss import Approx, Loss, Pure, Zcdp
 from hubbub.privacy.rounding import short_up, sqrt_up
 

@@ -1,4 +1,4 @@
-"""Budgets for questions that are chosen by earlier answers: integers in, integers out, no history.
+"""Budgets, and filters for questions that are chosen by earlier answers: integers in, and refusals that are proven.
 
 A filter is the frozen terms of an account. What has been spent is a frozen ``Spent`` of whole numbers that a ledger
 can store and compare inside one transaction; nothing else is remembered, so the hundred-thousandth charge costs no
@@ -23,12 +23,33 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
-from hubbub.errors import AccountingError, BudgetExceeded
+from hubbub.errors import AccountingError, BudgetExceeded, ParameterError
 from hubbub.parameters import Real, between, positive, probability
 from hubbub.privacy import convert
 from hubbub.privacy.events.record import Event
 from hubbub.privacy.loss import Approx, Loss, Pure, number
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A total (ε, δ), for neighbours of one kind."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", between("delta", self.delta, 0, 1, high_open=True))
+        if not isinstance(self.neighbors, Neighbors):
+            raise ParameterError("neighbors", "one of the Neighbors", self.neighbors)
+
+    @property
+    def filter(self) -> "Filter":
+        """Pure sums for δ = 0, zCDP otherwise."""
+        return filter_for(epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors)
+
 
 LOSS_UNIT = Fraction(1, 1 << 40)
 """The unit in which ε and ρ are counted."""

@@ -1,5 +1,4 @@
-"""Sensitivity: the distance by which one unit can move a value, as a plan proves it and a mechanism is calibrated for
-it.
+"""Neighbouring relations, and the distance by which one unit can move a value under them, as a proof knows it.
 
 A unit changes at most ``l0`` coordinates, none by more than ``linf``, their absolute sum by at most ``l1`` and the sum
 of their squares by at most ``l2_squared``. Whatever is known implies bounds on the rest; all of them are exact
@@ -12,6 +11,19 @@ from fractions import Fraction
 
 from hubbub.errors import ParameterError
 from hubbub.parameters import Real, positive, whole
+
+
+class Neighbors(StrEnum):
+    """The neighbouring relation a claim is about. Two claims are only comparable under the same one."""
+
+    ADD_REMOVE = "add-remove"
+    """One unit, with all its rows, is added or removed."""
+
+    REPLACE_ONE = "replace-one"
+    """One unit, with all its rows, is replaced by another: a group of two under add/remove."""
+
+    LOCAL = "local"
+    """One device's whole input is replaced by any other; the collector sees only its report."""
 
 
 class Norm(StrEnum):

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Filter, whole_units_rounded_down
+from hubbub.privacy.filter import Budget, Filter, whole_units_rounded_down
 
 
 class Costly(Protocol):

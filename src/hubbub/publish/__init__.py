@@ -1,7 +1,6 @@
 """Publish a histogram, ranges or marginals once, and answer many questions from it."""
 
 from hubbub.publish import sparse, spatial
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Axis, Domain, bins
 from hubbub.publish.marginals.allocation import Least
 from hubbub.publish.marginals.consistency import reconcile
@@ -24,7 +23,7 @@ from hubbub.publish.strategies.sensing import Sensing, SensingError, sensing_err
 from hubbub.publish.strategies.sketch import CountSketch, JohnsonLindenstrauss, distance_squared
 from hubbub.publish.strategies.topdown import TopDown, topdown
 from hubbub.publish.strategies.wavelet import Wavelet
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from hubbub.publish.workload.expected_error import Expected
 from hubbub.publish.workload.listed_queries import Boxes, Explicit
 from hubbub.publish.workload.products import Product, Union, all_marginals, all_ranges, one_marginal

@@ -17,13 +17,12 @@ from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish import tags
 from hubbub.publish.axes import Layout
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
 from hubbub.publish.release import saved
-from hubbub.publish.release import stored_numbers as stored
+from hubbub.publish.release import saved as stored
 from hubbub.publish.strategies.layer import CellLayer
 from hubbub.publish.strategies.strategy import Prepared, Strategy
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 from hubbub.query.missing.bought import WantedFact, apply_facts
 from hubbub.query.missing.looks import Look
 from hubbub.query.plan.plan import Plan, plan

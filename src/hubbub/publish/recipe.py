@@ -16,9 +16,7 @@ from typing import Any
 from hubbub.errors import HubbubError, ParameterError, RecipeError
 from hubbub.parameters import positive, rational, whole
 from hubbub.policy.declared import suggestion
-from hubbub.policy.files.decimals import exact
-from hubbub.policy.files.lines import Lines
-from hubbub.policy.files.toml_text import header
+from hubbub.policy.files.toml_text import Lines, exact, header
 from hubbub.publish import tags
 from hubbub.publish.domain import Axis, Domain, bins
 from hubbub.publish.marginals.cube_release import CubeRelease

@@ -7,14 +7,13 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real
-from hubbub.privacy.budget import Budget
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.filter import Budget
 from hubbub.publish.domain import Domain
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.strategy import Prepared, Strategy
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 ACCOUNT = "published"
 

@@ -18,7 +18,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.ledger.entry import canonical, digest_of, ratio
 from hubbub.parameters import rational
-from hubbub.publish.release.stored_numbers import pack, unpack
+from hubbub.publish.release.saved import pack, unpack
 from hubbub.publish.strategies.strategy import Prepared, Strategy
 
 TAG = "is"

@@ -1,4 +1,7 @@
-"""The price, and the noise that it buys for each layer.
+"""The price of a publication, the noise that it buys for each layer, and bounds on what one unit contributes.
+
+A unit adds whole, non-negative numbers: at most ``each`` to a cell, to at most ``cells`` of them, at most ``total``
+altogether.
 
 Privacy:
     Claim: the mechanisms of ``laplace`` together cost at most ε; those of ``gaussian`` at most a ρ that gives (ε, δ).
@@ -16,11 +19,66 @@ from fractions import Fraction
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.additive.added import AddedNoise, in_steps
-from hubbub.parameters import Real, positive, probability
+from hubbub.parameters import Real, positive, probability, whole
 from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.privacy.shares import calibrate_pure, calibrate_zcdp
-from hubbub.publish.contribution import Contribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """The bounds that were enforced before the cells were counted.
+
+    What is left out beside a ``total`` is bounded by that alone: m rows may lie in one cell or in m. Without a total,
+    what is left out is 1.
+    """
+
+    cells: int = 0
+    each: int = 0
+    total: int = 0
+    """0 stands for cells × each."""
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        unsaid = whole("total", self.total, least=0) or 1
+        cells, each = whole("cells", self.cells or unsaid, least=1), whole("each", self.each or unsaid, least=1)
+        total = self.total or cells * each
+        if self.neighbors is Neighbors.LOCAL:
+            raise ParameterError("neighbors", "add-remove or replace-one, for cells that one place counts", "local")
+        object.__setattr__(self, "cells", min(cells, total))
+        object.__setattr__(self, "each", min(each, total))
+        object.__setattr__(self, "total", min(total, self.cells * self.each))
+
+    def pack(self, holds: int) -> int:
+        """The greatest sum of squares of a unit's totals over parts that have at most ``holds`` cells each.
+
+        Squares are convex, so the worst is to fill one part after the other.
+        """
+        most = min(holds, self.cells) * self.each
+        full, rest = divmod(self.total, most)
+        return full * most**2 + rest**2
+
+    def through(self, *, column_l1: int, squares: int, signed: bool) -> Sensitivity:
+        """The reach of a linear map, from bounds for one unit that is added to an empty table.
+
+        ``column_l1`` bounds the absolute sum of each column, ``squares`` the squared L2 norm of A·c for every c that
+        one unit can add; ``signed`` says whether the map has negative entries.
+
+        Privacy:
+            Claim: for neighbours x and x', ‖A(x - x')‖₁, ‖A(x - x')‖₂² and how many differ are at most as returned.
+            Proof: a unit more or less changes x by one such c: ‖A·c‖₁ <= Σ c_j·‖A_j‖₁ <= total · column_l1. Replacing
+                one changes it by c - c': L1 norms add, and ‖Ac - Ac'‖² = ‖Ac‖² + ‖Ac'‖² - 2⟨Ac, Ac'⟩, where the last
+                product is not negative if A and c are not; else it is at least -‖Ac‖·‖Ac'‖.
+                Results are whole, so each that changes adds at least 1 to both, and the lesser bounds their number.
+            Needs: bounds that were enforced on every unit before cells were counted.
+            Ref: Dwork, McSherry, Nissim, Smith 2006.
+        """
+        if self.neighbors is Neighbors.ADD_REMOVE:
+            times, squared = 1, 1
+        else:
+            times, squared = 2, 4 if signed else 2
+        l1, l2_squared = times * self.total * column_l1, squared * squares
+        return Sensitivity(l0=min(l1, l2_squared), l1=Fraction(l1), l2_squared=Fraction(l2_squared))
 
 
 class Noise(StrEnum):

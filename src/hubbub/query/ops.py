@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Kind, Type
 from hubbub.policy.paths import PathStep
 from hubbub.policy.stamps import NO_FILES, Stamp
@@ -31,7 +31,7 @@ class ScanColumn:
     """A column of a scan: what the operations above call it, its kind, and the column of the table that it reads."""
 
     name: str
-    """Made by ``policy.qualified_names``, so that it stands for one column of one source."""
+    """Made by ``policy.paths``, so that it stands for one column of one source."""
     kind: Kind
     reads: str
     """As the table declares it. It never follows from the name: a table may have columns ``b`` and ``a.b``."""

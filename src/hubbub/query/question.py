@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hubbub.query.check.bounds import Interval
-from hubbub.query.check.column_facts import ColumnFacts
+from hubbub.query.check.shape import ColumnFacts
 from hubbub.query.expression import Expression, Value
 from hubbub.query.ops import Group, Relation
 

@@ -4,11 +4,9 @@ matplotlib comes later."""
 from hubbub.gate.release import Release
 from hubbub.publish.release.published import Published
 from hubbub.query.answer.answer import Answer
-from hubbub.report.answers import plot_answer
-from hubbub.report.clusters import plot_clusters
-from hubbub.report.histograms import plot_published
 from hubbub.report.maps import write_map
-from hubbub.report.plot import plot_release
+from hubbub.report.pictures import plot_clusters, plot_published
+from hubbub.report.plot import plot_answer, plot_release
 
 __all__ = ["plot_answer", "plot_clusters", "plot_published", "plot_release", "write_map"]
 

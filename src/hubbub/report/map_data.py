@@ -9,9 +9,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.gate.release import CONFIDENCE
 from hubbub.publish.domain import Axis, Bins
-from hubbub.publish.release.leaves import leaves
-from hubbub.publish.release.map_files import Places
-from hubbub.publish.release.map_margins import margins
+from hubbub.publish.release.map_margins import Places, leaves, margins
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.layer import Array
 from hubbub.query.answer.render import clean

@@ -10,8 +10,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.gate.release import CONFIDENCE
 from hubbub.publish.domain import Axis
-from hubbub.publish.release.map_files import Places
-from hubbub.publish.release.map_margins import margins
+from hubbub.publish.release.map_margins import Places, margins
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.layer import Array
 from hubbub.query.answer.render import clean

@@ -1,4 +1,4 @@
-"""A map for other programs: GeoJSON, with the price and the claim beside the places."""
+"""A map for other programs: GeoJSON, with the price and the claim, and lines that a map is drawn under."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import ratio
-from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.map_margins import Path
 from hubbub.publish.release.published import Published
 from hubbub.query.answer.render import clean
 from hubbub.report.map_data import CellMap, FlowMap

@@ -7,7 +7,7 @@ from pathlib import Path as File
 from typing import Any
 
 from hubbub.errors import ParameterError
-from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.map_margins import Path
 
 _MOST_POINTS = 400_000
 _DEEPEST = 8

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.gate.release import CONFIDENCE, note_age
-from hubbub.publish.release.map_files import Path
+from hubbub.publish.release.map_margins import Path
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.layer import Array
 from hubbub.report.map_data import CellMap, FlowMap, Zones

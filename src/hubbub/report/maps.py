@@ -6,7 +6,7 @@ from typing import Any
 
 from hubbub.errors import ParameterError
 from hubbub.publish.domain import Bins
-from hubbub.publish.release.map_files import Path, Places
+from hubbub.publish.release.map_margins import Path, Places
 from hubbub.publish.release.published import Published
 from hubbub.query.answer.render import clean
 from hubbub.report import map_geojson, map_page

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hubbub.engines.base import Engine
 from hubbub.engines.public import PublicFacts, before_the_charge
 from hubbub.errors import NotAllowed
-from hubbub.policy.qualified_names import qualify
+from hubbub.policy.paths import qualify
 from hubbub.policy.tables import Policy, Value
 from hubbub.query.check.keys import MOST_VALUES
 from hubbub.query.expression import Column, Expression

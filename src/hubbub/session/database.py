@@ -24,7 +24,7 @@ from hubbub.policy.tables import Policy, Value
 from hubbub.publish.offer import Wish
 from hubbub.publish.release.prospect import Prospect
 from hubbub.publish.strategies.strategy import Releasing, Strategy
-from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis

@@ -21,8 +21,7 @@ from hubbub.gate.secret import Facts, Secret
 from hubbub.mechanisms.sparse.sparse_vector import SparseVector
 from hubbub.parameters import Real, positive, rational
 from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.answer.stored import check_groups, groups_name
 from hubbub.query.frame.frame import Asking
 from hubbub.query.plan.measure import vector

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
 from hubbub.gate.meter import Meter, Reply
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
 from hubbub.query.missing.bought import WantedFact

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 def fit_job(lesson: "Lesson", *, policy: Policy) -> "Job[Private]":
     """Make the job that fits an estimator where the rows are; its totals are read as the fit asks for them."""
-    from hubbub.learn import kept
+    from hubbub.learn import estimator
 
     def measure(read: SealedReader, meter: Meter) -> str:
         pupil = lesson.fit(meter, policy.account, read)
         price = {"epsilon": str(lesson.epsilon), "delta": str(lesson.delta)}
-        return json.dumps({**price, "learned": kept.learned_attributes(pupil)})
+        return json.dumps({**price, "learned": estimator.learned_attributes(pupil)})
 
     def present(reply: Reply) -> "Private":
         stored: Mapping[str, Any] = json.loads(reply.answer)
         price = {name: float(Fraction(stored[name])) for name in ("epsilon", "delta")}
         pupil = lesson.estimator.set_params(account=policy.account, **price)
-        return kept.taught(pupil, {**stored["learned"], "entry_": reply.entry, "stored_": reply.stored})
+        return estimator.taught(pupil, {**stored["learned"], "entry_": reply.entry, "stored_": reply.stored})
 
     return Job(
         question=lesson.text,

@@ -24,7 +24,7 @@ from typing import Any
 
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.gate.meter import Meter, Reply
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.mechanisms import Nonzeros
 from hubbub.parameters import positive
 from hubbub.privacy.filter import whole_units_rounded_down

@@ -10,7 +10,7 @@ from hubbub.gate.meter import Meter, Reply
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
-from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer import stored
 from hubbub.query.answer.answer import Answer, answer_of
 from hubbub.query.answer.diagnose import diagnostics

@@ -21,8 +21,7 @@ from hubbub.engines.lower.blocks import make_up_rows
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter, Reply
 from hubbub.gate.release import note_age
-from hubbub.gate.sealed import Sealed
-from hubbub.gate.secret import Facts, Secret
+from hubbub.gate.secret import Facts, Sealed, Secret
 from hubbub.ledger.entry import canonical
 from hubbub.mechanisms.local_sensitivity.subsample import BlockMean, BlockMedian, count_changed_blocks
 from hubbub.parameters import Real, interval, positive, whole

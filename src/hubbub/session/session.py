@@ -1,9 +1,12 @@
 """The one door: a job goes from its price to its answer here, and nowhere else.
 
+A ``Job`` is ready to be paid for. A ``Draft`` may still lack facts (bounds and limits that nobody declared), which are
+bought first, with a share of its price. Both are made of public facts alone; ``Session.run`` is the one door for them.
+
 Privacy:
     Claim: whatever is asked of a database, its events are charged durably before anything private is read, nothing
         exact leaves the gate, and what is shown is the one answer that is stored for the charge.
-    Proof: engines return sealed results only, and the gate alone opens seals (``gate.sealed``); it lets a job measure
+    Proof: engines return sealed results only, and the gate alone opens seals (``gate.secret``); it lets a job measure
         what its events have paid for and no more (``purse.Prepaid``). Requests are prepared before the charge from
         public facts, and run after it; whatever fails then is one error and is counted (``gate.meter.answered``).
         Facts that a draft lacks are jobs of their own (``session.facts``).
@@ -12,14 +15,13 @@ Privacy:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from hubbub.engines.base import Engine
+from hubbub.engines.base import Engine, Run
 from hubbub.engines.public import before_the_charge
-from hubbub.engines.run import Run
 from hubbub.gate.attempt import Log
 from hubbub.gate.meter import answered
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge
@@ -27,10 +29,7 @@ from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import any_facts, shares
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
-from hubbub.session.job import Draft, Foreseen, Job, Known
-
-T = TypeVar("T")
-P = TypeVar("P")
+from hubbub.session.job import Draft, Foreseen, Job, Known, P, T
 
 
 class Session:

@@ -15,11 +15,11 @@ from typing import Any
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.subject import Pair
-from hubbub.policy.beside import with_keys_seen
+from hubbub.policy.in_python import with_keys_seen
 from hubbub.policy.kinds import Kind, Type
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Policy, Table, TableColumn, Value
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 Row = Mapping[str, Any]
 Part = Mapping[str, tuple[Row, ...]]

@@ -26,13 +26,12 @@ from hubbub.gate.release import Release
 from hubbub.gate.secret import Facts, Secret
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.objective.convex import Examples
-from hubbub.mechanisms.selection.bins import StepCounts
 from hubbub.mechanisms.selection.grouped import PerGroup
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.noise import entropy
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 _BLOCK = 4096
 

@@ -16,8 +16,7 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.subject import Claim, Pair
 from hubbub.audit.subjects.in_process.inside import FIXED, World, exact_of, fixed_key
-from hubbub.audit.subjects.made_up_tables import OfTables
-from hubbub.audit.subjects.printed import tables_of
+from hubbub.audit.subjects.made_up_tables import OfTables, tables_of
 from hubbub.audit.subjects.queries import literals
 from hubbub.errors import HubbubError, NotAllowed
 from hubbub.parameters import Real, positive

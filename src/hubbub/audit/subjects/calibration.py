@@ -21,10 +21,9 @@ from hubbub.audit.subjects.gate.town import town
 from hubbub.audit.subjects.laws import TwoLaws
 from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.privacy import accountant, amplify, calibrate
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.loss import Approx
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 _SLACK = 1e-9
 _ANY = Neighbors.ADD_REMOVE

@@ -16,7 +16,7 @@ from hubbub.audit.outputs import Outputs, Raised
 from hubbub.errors import EngineError
 from hubbub.gate.meter import Meter
 from hubbub.gate.purse import Prepaid
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ticket
 from hubbub.mechanisms import Gaussian, Geometric, Mechanism
 from hubbub.privacy.filter import Charge

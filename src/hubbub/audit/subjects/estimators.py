@@ -23,11 +23,11 @@ from hubbub.audit.chance import Chance
 from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Claim, Pair
 from hubbub.audit.subjects.in_process.fitted import Fitted, differences, unpaid, written
-from hubbub.audit.subjects.likelihood import ratio
+from hubbub.audit.subjects.projections import ratio
 from hubbub.gate.release import Release
 from hubbub.gate.secret import Secret
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.testing.replay import RecordingMeter, replayed
 
 ACCOUNT = "audit"

@@ -23,9 +23,8 @@ from hubbub.audit.subjects.gate import coins
 from hubbub.audit.subjects.gate.coins import charge_step, last_question
 from hubbub.audit.subjects.laws import LawStep, TwoLaws
 from hubbub.noise import entropy
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, PureFilter, Spent, ZcdpFilter
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.sensitivity import Neighbors
 
 _TINY = Fraction(1, 1 << 42)
 _SLACK = 1e-9

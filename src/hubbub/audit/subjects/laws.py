@@ -30,7 +30,7 @@ from hubbub.privacy.events.event import (
     ShuffledEvent,
     WithFailure,
 )
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 CELLS = 1024
 _ZERO, _ONE = Fraction(0), Fraction(1)

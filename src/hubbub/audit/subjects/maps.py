@@ -16,12 +16,11 @@ from hubbub.audit.outputs import Outputs
 from hubbub.audit.subject import Pair
 from hubbub.audit.subjects.strategies import CellsSide, OfStrategy
 from hubbub.mechanisms.staged.staged import Staged
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish import sparse, spatial
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.layer import Array, Shape
 from hubbub.publish.strategies.strategy import NoisyLayer, Strategy
+from hubbub.publish.terms import Contribution
 
 _DRAWS = 3
 """Answers of each side of a pair whose loss is looked at."""

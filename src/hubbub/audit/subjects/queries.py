@@ -21,10 +21,9 @@ from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.report import Report
 from hubbub.audit.subject import Claim, Pair
 from hubbub.audit.subjects import draws as drawn
-from hubbub.audit.subjects.in_process.apart import apart
+from hubbub.audit.subjects.in_process.fitted import apart
 from hubbub.audit.subjects.in_process.inside import FIXED, Seen, World, ask, counted_by, faults
-from hubbub.audit.subjects.made_up_tables import OfTables
-from hubbub.audit.subjects.printed import print_pair
+from hubbub.audit.subjects.made_up_tables import OfTables, print_pair
 from hubbub.audit.subjects.projections import Looked
 from hubbub.errors import EngineError, HubbubError, NotAllowed
 from hubbub.ledger import Ask

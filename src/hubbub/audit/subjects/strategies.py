@@ -22,12 +22,10 @@ from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import as_integers
 from hubbub.mechanisms.staged.resolution import Resolution
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.publish.strategies.layer import Array, Shape
 from hubbub.publish.strategies.strategy import NoisyLayer, Prepared, Strategy
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 _SLACK, _DISCRETE = 1 + 1e-9, 1.02
 """Floats that add up exact losses may be off by so much; and the δ of Gaussians on whole numbers from that on reals."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.audit.chance import Chance
 from hubbub.audit.subjects.strategies import OfStrategy
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import (
     Contribution,
     CountSketch,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.arguments import exact
 from hubbub.cli.lab.attack import FOUND, AsText, Html
-from hubbub.cli.options import Json
+from hubbub.cli.options import Json, exact
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:

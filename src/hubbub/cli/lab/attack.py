@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.arguments import exact
-from hubbub.cli.options import Json
+from hubbub.cli.options import Json, exact
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:

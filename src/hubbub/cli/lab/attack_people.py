@@ -36,7 +36,7 @@ def tracing(
     """Recognise people in published means of many attributes."""
     from hubbub.attack.membership import population
     from hubbub.attack.membership import tracing as attack
-    from hubbub.cli.lab.more_targets import means
+    from hubbub.cli.lab.targets import means
 
     price = epsilon or ONE
     inside, outside, shares = population(people=people, strangers=2000, attributes=attributes, seed=seed)
@@ -56,7 +56,7 @@ def model(
 ) -> None:
     """Recognise the examples of a model by its loss."""
     from hubbub.attack.membership import against_model, examples
-    from hubbub.cli.lab.more_targets import overfit_model, private_model
+    from hubbub.cli.lab.targets import overfit_model, private_model
 
     price = epsilon or ONE
     inside, outside = examples(people=people, strangers=2000, columns=2 * people, seed=seed)
@@ -78,7 +78,7 @@ def perceptron(
     """Read the diagnosis of the one person with green hair from a model's weight."""
     from hubbub.attack.green_hair import green_hair, town
     from hubbub.attack.green_hair import perceptron as attack
-    from hubbub.cli.lab.more_targets import private_perceptron
+    from hubbub.cli.lab.targets import private_perceptron
 
     price = epsilon or ONE
     rows, signs = town(people=people, seed=seed)
@@ -90,7 +90,7 @@ def perceptron(
 
 def _answers(target: Target, *, epsilon: Fraction, answers: int, seed: int) -> list[list[float]]:
     from hubbub.attack.made_up import MadeUp
-    from hubbub.cli.lab.more_targets import counts
+    from hubbub.cli.lab.targets import counts
 
     if target is Target.HUBBUB:
         return [counts(truth, epsilon=epsilon, times=answers) for truth in (0, 1)]
@@ -145,7 +145,7 @@ def errors(
     """Read bits from whether a SQL gateway fails."""
     from hubbub.attack.gateway.naive_gateway import NaiveGateway
     from hubbub.attack.gateway.oracles import FAILING, error_oracle, suspects
-    from hubbub.cli.lab.more_targets import clinic
+    from hubbub.cli.lab.targets import clinic
 
     price = epsilon or ONE
     who = suspects(people=people, seed=seed)
@@ -167,7 +167,7 @@ def timing(
     """Read bits from how long a SQL gateway takes."""
     from hubbub.attack.gateway.naive_gateway import NaiveGateway
     from hubbub.attack.gateway.oracles import HARD_MATCH, suspects, timing_oracle
-    from hubbub.cli.lab.more_targets import clinic
+    from hubbub.cli.lab.targets import clinic
 
     price = epsilon or ONE
     who = suspects(people=people, seed=seed)

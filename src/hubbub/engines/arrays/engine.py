@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.engines.arrays.blocks import Array, BlockProgram
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.query.totals import SHARED, Code, Exact, Number, SumsRequest, check_weighed
 
 BLOCK = 1 << 13

@@ -1,11 +1,30 @@
-"""Facts of an engine's SQL for the printer: tables of words, and forms for what engines write in their own ways."""
+"""Facts of an engine's SQL for the printer, and the statements that it prints."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hubbub.engines.nodes.scalars import Scalar
-from hubbub.engines.nodes.vocabulary import Function, Guard, JoinForm, Operator, Prefix, Storage, Tag
+from hubbub.engines.nodes.scalars import Function, Guard, JoinForm, Operator, Prefix, Scalar, Storage, Tag
 from hubbub.policy.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """The public values of one group, as a table that the statement joins with: each value with its place."""
+
+    table: str
+    type: str
+    places: tuple[int, ...]
+    values: tuple[str | None, ...]
+    """As text, which the engine casts to the type."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStatement:
+    """One statement, the tables of public keys that it needs, and how many secret numbers of 64 bits it is given."""
+
+    sql: str
+    keys: tuple[KeyList, ...] = ()
+    secrets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

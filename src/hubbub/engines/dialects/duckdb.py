@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from hubbub.engines.dialects.dialect import Dialect
-from hubbub.engines.duckdb.quoting import quote_name, quote_text
-from hubbub.engines.duckdb.scan import TYPES, scan_identity, scan_value
-from hubbub.engines.nodes.vocabulary import Tag
+from hubbub.engines.duckdb.scan import TYPES, quote_name, quote_text, scan_identity, scan_value
+from hubbub.engines.nodes.scalars import Tag
 from hubbub.policy.kinds import Kind
 
 _BOUND = quote_name("bound")

@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, TypeVar
 
-from hubbub.engines.dialects.dialect import Dialect
-from hubbub.engines.dialects.statement import KeyList, SqlStatement
+from hubbub.engines.dialects.dialect import Dialect, KeyList, SqlStatement
 from hubbub.engines.nodes import queries as rows
 from hubbub.engines.nodes import scalars as values
 from hubbub.engines.nodes.queries import Lowered, Query
-from hubbub.engines.nodes.scalars import Apply, Bound, Case, Infix, Let, Node, Scalar
-from hubbub.engines.nodes.vocabulary import Function, Operator, storage_of
+from hubbub.engines.nodes.scalars import Apply, Bound, Case, Function, Infix, Let, Node, Operator, Scalar, storage_of
 from hubbub.errors import NotAllowed, ParameterError
 
 _Word = TypeVar("_Word")

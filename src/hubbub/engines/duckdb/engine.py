@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, TypeVar
 
+from hubbub.engines.base import Run
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.dialects.duckdb import DUCKDB
 from hubbub.engines.dialects.printer import print_node, print_statement
-from hubbub.engines.dialects.statement import SqlStatement
-from hubbub.engines.duckdb import catalogue, probe, worker
+from hubbub.engines.duckdb import probe, scan, worker
 from hubbub.engines.duckdb.pool import Pool, Standby
 from hubbub.engines.held import Read, files_behind, read_held
 from hubbub.engines.lower import blocks as dealing
@@ -28,7 +29,6 @@ from hubbub.engines.lower.aggregate import aggregate as lowered
 from hubbub.engines.lower.blocks import Rows
 from hubbub.engines.lower.relations import Origins
 from hubbub.engines.nodes.queries import Lowered, RowSource
-from hubbub.engines.run import Run
 from hubbub.engines.sources.conversion import Progress
 from hubbub.engines.sources.origins import Origin, Sources
 from hubbub.errors import DataChanged, EngineError, HubbubError, ParameterError
@@ -183,8 +183,8 @@ class DuckDB:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
         origin = self._origin(source, ())
         for name in origin.databases or {}:
-            asked = catalogue.columns_of(source, catalogue=name)
-            return catalogue.describe_columns(source, self._ask_public(asked, [origin]).result)
+            asked = scan.columns_of(source, catalogue=name)
+            return scan.describe_columns(source, self._ask_public(asked, [origin]).result)
         rows = self._ask_public(
             SqlStatement(f"DESCRIBE SELECT * FROM {print_node(origin.clause, DUCKDB)}"), [origin]
         ).result

@@ -12,7 +12,7 @@ from typing import Any
 from hubbub.engines.duckdb import probe
 from hubbub.errors import PolicyError
 from hubbub.policy.kinds import Type
-from hubbub.policy.qualified_names import qualify
+from hubbub.policy.paths import qualify
 from hubbub.policy.sources import REPLACED, UNTYPED
 from hubbub.policy.tables import Policy, Table, TableColumn
 

@@ -1,4 +1,7 @@
-"""Expressions that read a source's column in DuckDB: for questions, for paths to the unit and for the owner's check.
+"""Names, files and columns of sources in DuckDB's words, so that nothing that anybody writes is read as SQL.
+
+A view, or a generated column, is computed while it is read. It can look at other rows, count them in a sequence, draw
+at random, or fail because of one row after the question was paid for. Only what is stored is read.
 
 What a source says about equality ends here. A value is what its kind says, compared by its bytes; a column that names a
 unit, or leads to one, is read so that two values never become one.
@@ -15,12 +18,79 @@ Privacy:
     Ref: SOUNDNESS 37.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
 
-from hubbub.engines.nodes.vocabulary import Storage, storage_of
+from hubbub.engines.dialects.dialect import SqlStatement
+from hubbub.engines.nodes.scalars import Storage, storage_of
+from hubbub.errors import EngineError, ParameterError, PolicyError
 from hubbub.policy.kinds import INT64, Kind, Type
+from hubbub.policy.tables import TableSource
 from hubbub.policy.types import INTEGERS
+
+
+@lru_cache(maxsize=4096)
+def quote_name(identifier: str) -> str:
+    """Quote a name, whatever it holds."""
+    if "\0" in identifier:
+        raise ParameterError("name", "without NUL", identifier)
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def quote_text(value: str) -> str:
+    """Quote a text. NUL would end a statement early, so it is put together from its number."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ParameterError("text", "valid UTF-8", value) from None
+    if "\0" not in value:
+        return "'" + value.replace("'", "''") + "'"
+    pieces: list[str] = []
+    for index, piece in enumerate(value.split("\0")):
+        pieces += ["chr(0)"] if index else []
+        pieces += [quote_text(piece)] if piece else []
+    return f"concat({', '.join(pieces)})"
+
+
+def call_reader(reader: str, paths: Sequence[str], options: Mapping[str, str] | None = None) -> str:
+    """Call a table function that reads files, given by their paths."""
+    listed = "[" + ", ".join(map(quote_text, paths)) + "]"
+    return f"{reader}({', '.join([listed, *(f'{key} = {value}' for key, value in (options or {}).items())])})"
+
+
+_VIEW, _STORED, _GENERATED = "view", "stored", "GENERATED"
+"""The last is the type that a generated column is said to have: policy.types knows that no question can use it."""
+
+
+def columns_of(source: TableSource, *, catalogue: str) -> SqlStatement:
+    """Ask for the columns of a table with their types, and whether it is a view."""
+    table = quote_text(source.table or "")
+
+    def of(called: str) -> str:
+        place = f"database_name = {quote_text(catalogue)} AND schema_name = {quote_text('main')}"
+        return f"{place} AND lower({called}) = lower({table})"
+
+    kept = f"CASE WHEN is_generated THEN {quote_text(_GENERATED)} ELSE {quote_text(_STORED)} END"
+    views = f"SELECT {quote_text(_VIEW)}, view_name, '', 0 FROM duckdb_views() WHERE {of('view_name')}"
+    columns = f"SELECT {kept}, column_name, data_type, column_index FROM duckdb_columns() WHERE {of('table_name')}"
+    return SqlStatement(f"{views} UNION ALL {columns} ORDER BY 4")
+
+
+def describe_columns(source: TableSource, rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
+    """Return the columns with their types, those that are computed without one; refuse a view."""
+    if not rows:
+        raise EngineError
+    if any(row[0] == _VIEW for row in rows):
+        table = source.table or ""
+        raise PolicyError(
+            f"{table} of {source.paths[0]} is a view, whose rows are computed while it is read. Store them: "
+            f"CREATE TABLE … AS FROM {quote_name(table)}.",
+            name="table",
+        )
+    return tuple((str(column), _GENERATED if kept == _GENERATED else str(type_)) for kept, column, type_, _ in rows)
+
 
 REPLACEMENT = "?"
 """What DuckDB puts for each byte of a Parquet file's text that is not UTF-8, where it is told to replace them."""

@@ -10,19 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hubbub.engines.lower import distinct, histogram, uncut
 from hubbub.engines.lower import group_codes as codes
+from hubbub.engines.lower import histogram, total_limit
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.lower import total_limit as together
 from hubbub.engines.lower.grid_steps import bound_total, cut_in_proportion, steps
-from hubbub.engines.lower.public_keys import list_keys
+from hubbub.engines.lower.group_codes import list_keys
+from hubbub.engines.lower.histogram import CODE, FULL, KEPT, PLACE, RANK, full, rank_rows
 from hubbub.engines.lower.relations import SECRETS, Lowering, Origins
-from hubbub.engines.lower.row_limit import CODE, FULL, KEPT, PLACE, RANK, full, rank_rows
 from hubbub.engines.lower.scalars import lower
 from hubbub.engines.lower.unit_operations import UNIT, alike
 from hubbub.engines.nodes.queries import KeyTable, Lowered, Query, RowSource
-from hubbub.engines.nodes.scalars import Apply, Scalar
-from hubbub.engines.nodes.vocabulary import Operator, Tag
+from hubbub.engines.nodes.scalars import Apply, Operator, Scalar, Tag
 from hubbub.engines.nodes.words import (
     STAR,
     TRUE,
@@ -78,9 +77,9 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     every = coded = _code_rows(op, lowering, keys)
     choose = keyed.choose if private or many else _choose
     choosing = (private or op.most_groups < cells) and not op.single
-    least = uncut.least_limit(op) if wide and (choosing or op.together is not None) else 0
+    least = total_limit.least_limit(op) if wide and (choosing or op.together is not None) else 0
     if least:
-        coded = uncut.select_crowded()
+        coded = total_limit.select_crowded()
     several, summed = _look_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
     few, placed = 0 < rows_for_a_pair(op) <= FEW and not _has_pairs(op.input), False
     if several:
@@ -115,7 +114,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
             pairs if summed or op.groups else select(None, number(1))
         )  # without sums, one row would be many
         whole = select(source, code, *totals, by=[name(CODE)] if op.groups else ())
-        made = Lowered(uncut.add_up(every, least, whole) if least else whole, keys, secrets=secrets)
+        made = Lowered(total_limit.add_up(every, least, whole) if least else whole, keys, secrets=secrets)
     first = [(KEPT, kept), *([] if op.single else [(FULL, _full(op, placed=choosing))])] if several else []
     for called, query in reversed([*first, *several.items()]):
         made = replace(made, query=with_once(query, called, select(within(made.query), STAR)))
@@ -136,7 +135,7 @@ def _keys(op: Aggregate) -> tuple[KeyTable, ...]:
 def _look_again(op: Aggregate) -> dict[str, Query]:
     """Make the tables of the kept rows, beside sums: by name."""
     values = [index for index, tally in enumerate(op.tallies) if tally.measure is Measure.DISTINCT]
-    return {distinct.table(index): distinct.distinct(op, index) for index in values} | {
+    return {histogram.distinct_table(index): histogram.distinct(op, index) for index in values} | {
         histogram.table(index): histogram.histogram(op, index) for index in range(len(op.histograms))
     }
 
@@ -316,7 +315,7 @@ def _count_placed(tally: Tally) -> Scalar:
 def _total(op: Aggregate, index: int) -> Scalar:
     tally = op.tallies[index]
     if tally.measure is Measure.DISTINCT:
-        found = histogram.look_up_group(distinct.table(index), grouped=bool(op.groups))
+        found = histogram.look_up_group(histogram.distinct_table(index), grouped=bool(op.groups))
         return function("coalesce", found, number(0))
     if tally.measure is Measure.UNITS and tally.argument is None:
         return function("count", STAR)

@@ -11,8 +11,7 @@ from hubbub.engines.lower.relations import Lowering, Origins
 from hubbub.engines.lower.scalars import lower
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import Lowered
-from hubbub.engines.nodes.scalars import Scalar
-from hubbub.engines.nodes.vocabulary import Tag
+from hubbub.engines.nodes.scalars import Scalar, Tag
 from hubbub.engines.nodes.words import alias, cast, hash_keyed, infix, name, number, select, within
 from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Type

@@ -1,4 +1,5 @@
-"""The code of a combination of public groups: one whole number, or several where one of 63 bits cannot tell all apart.
+"""Groups by public keys: their values as an engine gets them, the code of a combination, and very many of them as
+arrays.
 
 Codes are equal exactly where all places are: never a hash of them, so that no unit can decide about another's groups.
 
@@ -11,16 +12,59 @@ Privacy:
         struct of several.
     Needs: whether a row is beyond a range depends on that row alone.
     Ref: SOUNDNESS 6.
+
+The statement is the one of every aggregate; its rows, codes with numbers, are put into one text. Where the groups can
+be listed it is read into zeros, and where they cannot, into the combinations that have rows. Codes say what a number is
+about, so the order of the text does not matter.
 """
 
 import math
 from collections.abc import Sequence
+from datetime import date, datetime
 
-from hubbub.engines.nodes.scalars import Name, Scalar, StructField
+from hubbub.engines.nodes.queries import KeyTable
+from hubbub.engines.nodes.scalars import Name, Scalar, StructField, storage_of
 from hubbub.engines.nodes.words import constant, infix, struct, try_cast
 from hubbub.errors import ParameterError
-from hubbub.policy.kinds import Kind, Type, of
+from hubbub.policy.kinds import INT64, INT128, Kind, Type, of
+from hubbub.query.expression import Value
 from hubbub.query.ops import Group
+
+
+def list_keys(index: int, group: Group) -> KeyTable:
+    """List the values as text. Two that are alike would put one row into two groups; one out of range is nobody's."""
+    if len(set(group.values)) != len(group.values):
+        raise ParameterError(f"values of {group.name}", "all different", group.values)
+    kind = group.expression.kind
+    limits = None if kind.type is not Type.INTEGER else INT128 if kind.wide else INT64
+    listed = [
+        (place, _as_text(value, group))
+        for place, value in enumerate(group.values)
+        if not isinstance(value, int) or limits is None or limits[0] <= value <= limits[1]
+    ]
+    return KeyTable(
+        f"keys{index}", storage_of(kind), tuple(place for place, _ in listed), tuple(value for _, value in listed)
+    )
+
+
+def _as_text(value: Value, group: Group) -> str | None:
+    match group.type, value:
+        case _, None:
+            return None
+        case Type.BOOLEAN, bool():
+            return str(value).lower()
+        case Type.INTEGER, int() if not isinstance(value, bool):
+            return str(value)
+        case Type.REAL, float() if math.isfinite(value):
+            return repr(value)
+        case Type.TEXT, str():
+            return value
+        case Type.TIMESTAMP, datetime() if value.tzinfo is None:
+            return value.isoformat(sep=" ")
+        case Type.DATE, date() if not isinstance(value, datetime):
+            return value.isoformat()
+    raise ParameterError(f"values of {group.name}", f"constants of type {group.type}", value)
+
 
 PACKED = 1 << 31
 """Codes below this are put into one number with half of a hash."""

@@ -21,12 +21,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hubbub.engines.lower.histogram import split
-from hubbub.engines.lower.row_limit import CODE, RANK, rank_rows
+from hubbub.engines.lower.histogram import CODE, RANK, rank_rows, split
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import KeyTable, Lowered, Query, RowSource
-from hubbub.engines.nodes.scalars import Apply, Scalar, StructField
-from hubbub.engines.nodes.vocabulary import Tag
+from hubbub.engines.nodes.scalars import Apply, Scalar, StructField, Tag
 from hubbub.engines.nodes.words import (
     NULL,
     STAR,
@@ -48,7 +46,7 @@ from hubbub.engines.nodes.words import (
     with_once,
     within,
 )
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Type, of
 from hubbub.query.check.keys import in_order
 from hubbub.query.expression import Value

@@ -9,8 +9,7 @@ from hubbub.engines.lower.grid_steps import clamp_whole, steps
 from hubbub.engines.lower.scalars import Names, lower
 from hubbub.engines.lower.unit_operations import Fresh, LoweredRelation, alike
 from hubbub.engines.nodes.queries import Query
-from hubbub.engines.nodes.scalars import Name, Scalar
-from hubbub.engines.nodes.vocabulary import storage_of
+from hubbub.engines.nodes.scalars import Name, Scalar, storage_of
 from hubbub.engines.nodes.words import (
     STAR,
     TRUE,

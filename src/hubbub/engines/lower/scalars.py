@@ -9,8 +9,7 @@ whose values a printer binds to a name where they have grown long.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hubbub.engines.nodes.scalars import Bound, Guarded, Let, Prefixed, Scalar
-from hubbub.engines.nodes.vocabulary import Function, Operator, Storage
+from hubbub.engines.nodes.scalars import Bound, Function, Guarded, Let, Operator, Prefixed, Scalar, Storage
 from hubbub.engines.nodes.words import (
     NULL,
     among,

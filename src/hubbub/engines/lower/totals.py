@@ -14,8 +14,7 @@ from hubbub.engines.lower.relations import Lowering, Origins
 from hubbub.engines.lower.scalars import lower
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import Lowered, Query
-from hubbub.engines.nodes.scalars import GroupingSets, Scalar, Star
-from hubbub.engines.nodes.vocabulary import Function, Operator
+from hubbub.engines.nodes.scalars import Function, GroupingSets, Operator, Scalar, Star
 from hubbub.engines.nodes.words import (
     NULL,
     STAR,

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 from hubbub.engines.lower.scalars import Names, lower, match_types, once
 from hubbub.engines.nodes.queries import Query, RowSource
-from hubbub.engines.nodes.scalars import Name, Scalar
-from hubbub.engines.nodes.vocabulary import Function, JoinForm, Tag, storage_of
+from hubbub.engines.nodes.scalars import Function, JoinForm, Name, Scalar, Tag, storage_of
 from hubbub.engines.nodes.words import (
     NULL,
     STAR,

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from hubbub.engines.nodes.scalars import Node, Scalar
-from hubbub.engines.nodes.vocabulary import JoinForm, Storage
+from hubbub.engines.nodes.scalars import JoinForm, Node, Scalar, Storage
 
 
 class Query(Node):

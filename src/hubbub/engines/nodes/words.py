@@ -12,19 +12,23 @@ from hubbub.engines.nodes.scalars import (
     Cast,
     Constant,
     Descending,
+    Function,
     Infix,
     IsNull,
+    JoinForm,
     KeyedHash,
     ListOf,
     Name,
+    Operator,
     Prefixed,
     Scalar,
     ScalarQuery,
     Star,
+    Storage,
     Struct,
+    Tag,
     WindowNode,
 )
-from hubbub.engines.nodes.vocabulary import Function, JoinForm, Operator, Storage, Tag
 from hubbub.policy.kinds import Kind
 from hubbub.query.expression import Value
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hubbub.engines.duckdb.quoting import call_reader, quote_text
+from hubbub.engines.duckdb.scan import call_reader, quote_text
 from hubbub.engines.sources.delimited import Delimited, Read
 from hubbub.engines.sources.json_records import JsonRecords
 from hubbub.engines.sources.rewritten import LeftOut, decode_rows

@@ -7,7 +7,7 @@ A backslash and a letter stand for what would end a field or a line. A missing f
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hubbub.engines.duckdb.quoting import call_reader, quote_name, quote_text
+from hubbub.engines.duckdb.scan import call_reader, quote_name, quote_text
 
 _SHOWN = 10
 """How many places are named: enough to find out what is wrong with a file."""

@@ -10,14 +10,14 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.learn.bayes.bayes import SCORES, _Bayes
 from hubbub.learn.estimator import column_bounds, read_labels
-from hubbub.learn.linear.least_squares import Solver
+from hubbub.learn.linear.regression import Solver
 from hubbub.learn.quantile_transformer import measure_quantiles
 from hubbub.learn.statistics.bounds import buy_bounds
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.classes import choose_classes, code_classes, place_labels, read_classes
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.statistics.histograms import NoisyHistogram, tally
-from hubbub.learn.statistics.second_moments import foresee_deviation, measure_products
+from hubbub.learn.statistics.moments import foresee_deviation, measure_products
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import between, whole
 from hubbub.query.totals import Number, beside, number

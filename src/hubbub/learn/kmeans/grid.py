@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.cluster import KMeans as Exact
 from sklearn.exceptions import ConvergenceWarning
 
-from hubbub.learn.kmeans.axes import BinnedAxis, Grid, find_bins
-from hubbub.learn.kmeans.box import Box, Shadow
+from hubbub.learn.kmeans.axes import BinnedAxis, Box, Grid, Shadow, find_bins
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.features import Features
 from hubbub.learn.statistics.histograms import NoisyHistogram, tally

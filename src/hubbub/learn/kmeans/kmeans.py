@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hubbub.errors import ParameterError
 from hubbub.learn.estimator import Private
-from hubbub.learn.kmeans.box import DEEP, Box, Shadow
+from hubbub.learn.kmeans.axes import DEEP, Box, Shadow
 from hubbub.learn.kmeans.grid import FLAT, Found, GridBudget, cluster_cells
 from hubbub.learn.kmeans.rounds import Round, farness, improve, spread_points
 from hubbub.learn.statistics.bounds import buy_bounds

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.learn.kmeans.box import Box, Shadow
+from hubbub.learn.kmeans.axes import Box, Shadow
 from hubbub.learn.kmeans.grid import QUIET, Found, GridBudget
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.features import Features

@@ -1,4 +1,4 @@
-"""Noisy gradients of linear models: how far all rows together pull at each coefficient, in whole numbers.
+"""Noisy gradients of linear models, and Newton's method on one noisy second-moment matrix.
 
 Privacy:
     Claim: one unit moves the measured matrix Σ x·sᵀ by at most most·2^35 steps in L2.
@@ -9,6 +9,10 @@ Privacy:
         matrices would, and a unit moves its own s alone.
     Needs: s that depends on its row's margins and on earlier releases alone.
     Ref: SOUNDNESS 29, 31; Bassily, Smith, Thakurta 2014.
+
+No loss bends by more than its curvature β, so β·Σ x·xᵀ is above the Hessian everywhere, and steps by its inverse lower
+the objective (Böhning, Lindsay 1988). It does not depend on where they start, so that one measurement of it serves all
+rounds, and the number of rows need not be bought.
 """
 
 import math
@@ -18,11 +22,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.crowd import Crowd
+from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.moments import measure_products
 from hubbub.learn.statistics.row_steps import BITS, in_ball
 from hubbub.learn.tuition import Tuition
+from hubbub.mechanisms.objective.convex import MarginLoss
 from hubbub.privacy.sensitivity import Sensitivity
 
 SLOPE_BITS = 15
@@ -93,3 +100,33 @@ def short(theta: Array) -> Array:
         return np.zeros_like(theta)
     bits = _EXACT - BITS - math.ceil(math.log2(most))
     return np.ldexp(np.rint(np.ldexp(theta, bits)), -bits)
+
+
+MATRIX = Fraction(1, 4)
+"""Of what is left of the price, for the matrix."""
+ROUNDS = 6
+
+
+def take_steps(
+    loss: MarginLoss, pulls: Pulls, *, ridge: float | None, rounds: int = ROUNDS
+) -> tuple[Array, float, float]:
+    """Return coefficients, the ridge, and the standard deviation of the noise in one gradient.
+
+    The ridge is at least half of that noise, so that noise alone moves no decision far (and not 0). The last half of
+    the rounds is averaged, which takes as much off the noise as is left in it.
+    """
+    tuition, features = pulls.tuition, pulls.features
+    data = Features.of(features, pulls.crowd)
+    products = measure_products(data.x, data, radius=1.0, tuition=tuition, share=tuition.left * MATRIX)
+    values, axes = np.linalg.eigh(products.matrix)
+    above = float(loss.curvature) * (np.maximum(values, 0.0) + products.spread)
+    share = tuition.left / rounds
+    theta, mean = np.zeros(pulls.shape), np.zeros(pulls.shape)
+    kept, spread = 1 / pulls.shape[0] if ridge is None else ridge, 0.0
+    for made in range(rounds):
+        noisy, spread = pulls.measure(loss.slope, theta, share=share, label=f"gradient {made + 1}")
+        kept = max(kept, spread / 2)
+        theta = theta - axes @ ((axes.T @ (noisy + kept * theta)) / (above + kept)[:, None])
+        if made >= rounds // 2:
+            mean = mean + theta / (rounds - rounds // 2)
+    return mean, kept, spread

@@ -1,5 +1,6 @@
-"""Linear regression from sums that were paid for: standardised, measured once, corrected once."""
+"""Linear regression from sums that were paid for: standardised, measured once, and regularised as noise requires."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -8,18 +9,45 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hubbub.learn.estimator import Private, column_bounds, read_labels
-from hubbub.learn.linear.least_squares import Solver
 from hubbub.learn.statistics.bounds import SHARE as BOUNDS
 from hubbub.learn.statistics.bounds import buy_bounds
 from hubbub.learn.statistics.cells import Array, numbers
-from hubbub.learn.statistics.column_moments import measure_moments
 from hubbub.learn.statistics.features import Features
+from hubbub.learn.statistics.moments import GramMatrix, measure_moments, measure_products
 from hubbub.learn.statistics.row_steps import fill_missing
 from hubbub.learn.statistics.row_sums import ball_sums, unit_rows
-from hubbub.learn.statistics.second_moments import GramMatrix, measure_products
 from hubbub.learn.tuition import ACCOUNT, Tuition
 from hubbub.parameters import between
 from hubbub.query.totals import Number, columns, combine, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solver:
+    """A positive definite reading of a noisy matrix, in its eigenvectors.
+
+    The ridge is the noise's own size, as in AdaSSP (Wang 2018), where the spectral norm of symmetric noise with entries
+    of deviation s is about 2s√width; no eigenvalue is taken for less than the ridge.
+    """
+
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, found: GramMatrix, *, width: int, penalty: Array | float = 0.0, times: float = 1.0) -> "Solver":
+        """For the first ``width`` columns; ``penalty`` is added to the diagonal, the noise's size so many times."""
+        ridge = times * found.spread
+        added = found.matrix[:width, :width] + np.diag(np.broadcast_to(penalty, (width,))) + ridge * np.eye(width)
+        values, vectors = np.linalg.eigh(added)
+        return cls(values=np.maximum(values, max(ridge, np.finfo(float).tiny)), vectors=vectors)
+
+    def solve(self, right: Array, *, noise: float) -> Array:
+        """Solve for a noisy right side, and shrink towards 0 by the part of it that noise explains (James, Stein)."""
+        inside = self.vectors.T @ right
+        explained = float(np.sum(inside * inside / self.values))
+        by_noise = noise * noise * float(np.sum(1 / self.values))
+        believed = max(0.0, 1.0 - by_noise / explained) if explained > 0 else 0.0
+        return np.asarray(self.vectors @ (inside / self.values)) * believed
+
 
 MOMENTS = Fraction(3, 10)
 """Of what the bounds left, for means and variances: they let columns be standardised, and clipping waste little."""

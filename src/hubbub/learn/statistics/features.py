@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hubbub.engines.arrays.engine import Arrays
 from hubbub.errors import NotAllowed
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.learn.statistics.cells import Array
 from hubbub.learn.statistics.crowd import Crowd
 from hubbub.query.totals import WEIGHT, Exact, Number, SumsRequest, column, columns

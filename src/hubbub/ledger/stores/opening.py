@@ -10,9 +10,8 @@ from pathlib import Path
 from hubbub.errors import LedgerFormat, LedgerRolledBack, LedgerUnreachable
 from hubbub.ledger.book import Transaction, check_link, damage_at, entry_from, entry_of, head_of
 from hubbub.ledger.entry import GENESIS, canonical, chain_hash
-from hubbub.ledger.stores.schema import MIGRATIONS, format_of, migrate
 from hubbub.ledger.stores.sqlite import SqliteStore
-from hubbub.ledger.stores.store import Head, Interrupted, Store, StoreSession
+from hubbub.ledger.stores.store import MIGRATIONS, Head, Interrupted, Store, StoreSession, format_of, migrate
 from hubbub.ledger.verify.marks import Marks
 
 _TAIL = 1000

@@ -15,9 +15,8 @@ from hubbub.errors import LedgerCorrupt, LedgerError, LedgerUnreachable
 from hubbub.ledger.book import check_link, damage_at, entry_from, head_of
 from hubbub.ledger.effects import EFFECTS
 from hubbub.ledger.entry import GENESIS, Entry
-from hubbub.ledger.stores.schema import DERIVED, MIGRATIONS, migrate
 from hubbub.ledger.stores.sqlite import SqliteStore
-from hubbub.ledger.stores.store import Head, Interrupted, Row, Store, StoreSession
+from hubbub.ledger.stores.store import DERIVED, MIGRATIONS, Head, Interrupted, Row, Store, StoreSession, migrate
 from hubbub.ledger.verify.witness import Witness
 
 if TYPE_CHECKING:

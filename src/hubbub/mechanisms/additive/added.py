@@ -8,8 +8,7 @@ from hubbub.errors import MayOverflow
 from hubbub.mechanisms.additive.gaussian import Gaussian
 from hubbub.mechanisms.additive.laplace import Geometric
 from hubbub.noise.discrete import MOST_SCALE
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

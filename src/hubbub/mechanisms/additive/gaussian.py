@@ -15,8 +15,7 @@ from hubbub.noise import laws
 from hubbub.parameters import Real, positive, whole
 from hubbub.privacy import calibrate
 from hubbub.privacy.events.event import DiscreteGaussianEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

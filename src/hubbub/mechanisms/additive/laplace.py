@@ -13,8 +13,7 @@ from hubbub.mechanisms.integers import as_integers, exact_sum
 from hubbub.noise import laws
 from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.events.event import DiscreteLaplaceEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

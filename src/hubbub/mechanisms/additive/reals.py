@@ -14,9 +14,8 @@ from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.integers import grown_sensitivity, off_grid, on_grid
 from hubbub.parameters import Real, positive, whole
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import sqrt_up
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,8 @@ from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.noise.exact import Exact, exactly, exp_minus
 from hubbub.parameters import between, positive, probability, whole
 from hubbub.privacy.events.event import RandomizedResponseEvent
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import log_up
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,8 @@ from hubbub.noise.exact import Exact, exactly, exp_minus
 from hubbub.parameters import Real, between, positive, probability, whole
 from hubbub.privacy import calibrate
 from hubbub.privacy.events.event import ApproxEvent, Event, WithFailure
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import short_down
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 _BITS = 192
 _GUARD = 64

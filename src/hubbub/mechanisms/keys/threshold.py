@@ -25,9 +25,8 @@ from hubbub.mechanisms.integers import exact_sum
 from hubbub.noise import laws
 from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.events.event import DiscreteLaplaceEvent, Event, WithFailure
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import short_up
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 Counts = Mapping[Hashable, int]
 Shown = dict[Hashable, int]

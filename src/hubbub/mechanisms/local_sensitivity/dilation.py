@@ -16,8 +16,8 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
 from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.events.event import ApproxEvent, Event, PureEvent
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import exp_down, exp_up, log_up, short_down, sqrt_up
+from hubbub.privacy.sensitivity import Neighbors
 
 LEAST_BETA = Fraction(1, 1 << 20)
 _TRIED = 400

@@ -24,8 +24,7 @@ from hubbub.mechanisms.local_sensitivity.smooth import Profile, profile_in_steps
 from hubbub.mechanisms.selection.quantile import DENOMINATOR, OnRange
 from hubbub.parameters import Real, between, positive, probability, whole
 from hubbub.privacy.events.event import ApproxEvent, ComposedEvent, Event
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,7 @@ from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.selection.quantile import GRID_STEPS, OnRange, Quantile
 from hubbub.parameters import Real, interval, positive, whole
 from hubbub.privacy.events.event import BoundedRangeEvent, DiscreteLaplaceEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 def count_changed_blocks(neighbors: Neighbors) -> int:

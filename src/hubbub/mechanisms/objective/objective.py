@@ -15,9 +15,8 @@ from hubbub.mechanisms.objective.convex import Examples, MarginLoss, gradient, l
 from hubbub.mechanisms.objective.tilt import Tilt, bend_rounded_up, ridge_for
 from hubbub.parameters import Real, positive, probability, whole
 from hubbub.privacy.events.event import ApproxEvent, DiscreteGaussianEvent, Event, PureEvent, WithFailure
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import short_up
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 WITHIN = 2.0**-20
 """The gradient's norm at what is taken for a minimum."""

@@ -16,8 +16,7 @@ from hubbub.mechanisms.selection.quantile import OnRange
 from hubbub.mechanisms.selection.select import levels_of
 from hubbub.parameters import Real, positive, probability
 from hubbub.privacy.events.event import BoundedRangeEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 Scored = tuple[Sequence[Any] | Array, Sequence[Any] | Array]
 """Breakpoints in ascending order, and the score of each piece: one more than there are breakpoints."""

@@ -19,8 +19,7 @@ from hubbub.mechanisms.integers import off_grid
 from hubbub.mechanisms.selection.select import Exponential, PermuteAndFlip
 from hubbub.parameters import Real, positive, rational, whole
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 _MOST_REVENUE = 1 << 60
 

@@ -18,13 +18,11 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.integers import off_grid
-from hubbub.mechanisms.selection.bins import StepCounts, bin_steps
-from hubbub.mechanisms.selection.pieces import Far, Pieces
+from hubbub.mechanisms.selection.pieces import Far, Pieces, StepCounts, bin_steps
 from hubbub.noise.exact import log2_floor
 from hubbub.parameters import Real, interval, positive, probability, whole
 from hubbub.privacy.events.event import BoundedRangeEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 DENOMINATOR = 1 << 20
 """Targets are fractions with at most this denominator: 0.1 means 1/10, not the float's binary value."""

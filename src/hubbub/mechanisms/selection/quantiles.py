@@ -13,12 +13,11 @@ import numpy as np
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Array, settle
-from hubbub.mechanisms.selection.bins import StepCounts, runs
-from hubbub.mechanisms.selection.pieces import Pieces
+from hubbub.mechanisms.selection.pieces import Pieces, StepCounts, runs
 from hubbub.mechanisms.selection.quantile import DENOMINATOR, OnRange, Values, near_pieces, quantile_pieces
 from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.events.event import BoundedRangeEvent, Event, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 WORTH = 15
 """A level is asked if its parts hold this many times the values that one question errs by.

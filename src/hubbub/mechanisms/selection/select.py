@@ -19,8 +19,7 @@ from hubbub.mechanisms.integers import on_grid
 from hubbub.noise import laws
 from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.events.event import BoundedRangeEvent, Event, PureEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

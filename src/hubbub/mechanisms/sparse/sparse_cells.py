@@ -17,8 +17,7 @@ from hubbub.noise.discrete import INT64_SCALE
 from hubbub.noise.scattered import MOST_SIZE
 from hubbub.parameters import positive, probability, whole
 from hubbub.privacy.events.event import DiscreteLaplaceEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 MOST_COUNT = 1 << 61
 """Counts are put within ± this: it moves no two of them apart, and noise never wraps."""

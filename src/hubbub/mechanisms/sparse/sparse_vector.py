@@ -19,8 +19,7 @@ from hubbub.mechanisms.integers import as_integers, exact_sum
 from hubbub.noise import laws
 from hubbub.parameters import between, positive, probability, whole
 from hubbub.privacy.events.event import ComposedEvent, DiscreteLaplaceEvent, Event, PureEvent, RepeatedEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 Found = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """The places of the questions above, their gaps, and their numbers where those were bought."""

@@ -7,7 +7,7 @@ from hubbub.mechanisms.additive.laplace import Geometric, TruncatedGeometric
 from hubbub.mechanisms.additive.reals import GridGaussian, Laplace
 from hubbub.mechanisms.additive.response import RandomizedResponse
 from hubbub.mechanisms.specimens.specimen import TWIN, Specimen
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 
 def build() -> tuple[Specimen, ...]:

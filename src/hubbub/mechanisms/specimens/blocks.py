@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from hubbub.mechanisms.local_sensitivity.subsample import BlockMean, BlockMedian
 from hubbub.mechanisms.specimens.specimen import TWIN, Specimen
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 ONE = Fraction(1)
 UNIT = (Fraction(0), ONE)

@@ -8,7 +8,7 @@ from hubbub.mechanisms.local_sensitivity.propose import ProposedQuantile, Propos
 from hubbub.mechanisms.local_sensitivity.smooth import SmoothQuantile, SmoothSensitivity
 from hubbub.mechanisms.selection.price import Price
 from hubbub.mechanisms.specimens.specimen import TWIN, Specimen
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 _TOP, _DISTANCES, _MOVED = 400, 12, 20
 

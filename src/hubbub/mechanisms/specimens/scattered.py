@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.mechanisms.sparse.sparse_counts import SparseLargest, SparseThreshold
-from hubbub.mechanisms.sparse.sparse_first import SparseFirst
+from hubbub.mechanisms.sparse.sparse_counts import SparseFirst, SparseLargest, SparseThreshold
 from hubbub.mechanisms.sparse.sparse_samples import SparsePriority, SparseSample
 from hubbub.mechanisms.sparse.sparse_vector import SparseVector
 from hubbub.mechanisms.specimens.specimen import TWIN, Specimen

@@ -19,8 +19,7 @@ from hubbub.mechanisms.base import Array, Needs, settle
 from hubbub.mechanisms.integers import as_integers
 from hubbub.parameters import positive, whole
 from hubbub.privacy.events.event import PureEvent
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.sensitivity import Neighbors, Norm
 
 GRAIN = 1 << 20
 """Charges are whole parts of the price, this many to all of it."""

@@ -16,14 +16,12 @@ from typing import Any
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
 from hubbub.policy.build import Schema, single_table
-from hubbub.policy.files.decimals import exact
-from hubbub.policy.files.lines import Lines
-from hubbub.policy.files.toml_text import header, join_path, key
+from hubbub.policy.files.toml_text import Lines, exact, header, join_path, key
 from hubbub.policy.paths import PathStep, follow_path, through
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 
 Describe = Callable[[TableSource], Schema]
 

@@ -21,7 +21,7 @@ from hubbub.parameters import positive, probability, whole
 from hubbub.privacy import curves
 from hubbub.privacy.curves import Curve
 from hubbub.privacy.events.record import EVENT, EVENTS, RATIONAL, WHOLE, ZERO, Codec, Event, register
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 
 _CACHE = 1024
 _ONE = Fraction(1)

@@ -21,8 +21,8 @@ import numpy as np
 
 from hubbub.errors import EventError, HubbubError, ParameterError
 from hubbub.privacy.curves import Curve
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import float_up
+from hubbub.privacy.sensitivity import Neighbors
 
 ZERO = Fraction(0)
 

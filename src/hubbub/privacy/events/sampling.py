@@ -19,8 +19,8 @@ from hubbub.privacy.curves import Curve
 from hubbub.privacy.events.composed import part
 from hubbub.privacy.events.laws import GaussianEvent
 from hubbub.privacy.events.record import EVENT, RATIONAL, WHOLE, ZERO, Codec, Event, register
-from hubbub.privacy.neighbors import Neighbors
 from hubbub.privacy.rounding import exp_up
+from hubbub.privacy.sensitivity import Neighbors
 
 _ONE = Fraction(1)
 _CACHE = 4096

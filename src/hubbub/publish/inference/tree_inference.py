@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.publish.strategies.layer import Array, Shape
-from hubbub.publish.strategies.nodes import gather, spread
+from hubbub.publish.strategies.layer import Array, Shape, gather, spread
 
 
 class TreeInference:

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from hubbub.publish.marginals.contrast import contrast
 from hubbub.publish.marginals.records import Axes
+from hubbub.publish.marginals.residual import contrast
 from hubbub.publish.strategies.layer import Array, Shape
 from hubbub.publish.terms import Noise
 

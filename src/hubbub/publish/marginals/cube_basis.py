@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.marginals.records import Axes, DenseRecords, MarginalSource
 from hubbub.publish.strategies.layer import Array, Shape
+from hubbub.publish.terms import Contribution
 
 _PAIR = 2
 

@@ -12,9 +12,8 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.gate.release import CONFIDENCE
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.cube import Cube, PreparedCube
 from hubbub.publish.marginals.marginal_release import Marginal
@@ -23,7 +22,7 @@ from hubbub.publish.marginals.render import render_tables
 from hubbub.publish.release.published import Published, Receipt
 from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
 from hubbub.publish.strategies.layer import Array
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 
 def run_cube(

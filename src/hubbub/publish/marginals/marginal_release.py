@@ -15,22 +15,20 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.gate.release import CONFIDENCE
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real, probability, rational
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Axis, Domain
 from hubbub.publish.inference.projection import onto_simplex
 from hubbub.publish.inference.whole_numbers import whole_with_total
-from hubbub.publish.marginals.contrast import contrast
+from hubbub.publish.marginals.consistency import nonnegative_residuals
 from hubbub.publish.marginals.marginals import Marginals, PreparedMarginals, cell_variances, from_parts
-from hubbub.publish.marginals.nonnegative import nonnegative_residuals
 from hubbub.publish.marginals.records import Axes, MarginalSource, Records
 from hubbub.publish.marginals.render import render_tables
-from hubbub.publish.marginals.residual import along
+from hubbub.publish.marginals.residual import along, contrast
 from hubbub.publish.release.published import Estimate, Published, Receipt
 from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
 from hubbub.publish.strategies.layer import Array
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 
 def run_table(

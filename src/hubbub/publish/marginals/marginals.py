@@ -13,9 +13,8 @@ from hubbub.errors import ParameterError
 from hubbub.parameters import whole
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.allocation import Influence, Least, best_scales
-from hubbub.publish.marginals.contrast import contrast
 from hubbub.publish.marginals.records import Axes
-from hubbub.publish.marginals.residual import Residuals, along, below, column_l1, refuse_large, squares_of
+from hubbub.publish.marginals.residual import Residuals, along, below, column_l1, contrast, refuse_large, squares_of
 from hubbub.publish.strategies.layer import Array, Shape
 from hubbub.publish.strategies.strategy import Foretold, NoisyLayer, no_public_error
 from hubbub.publish.terms import Noise, Terms, mechanisms, variance

@@ -1,22 +1,64 @@
-"""Margins of error of all cells of a map at once.
+"""Maps of a release: the rectangles they consist of, the margins of error of all cells, and files.
+
+They follow from noisy numbers alone, so they are as public as the cells.
 
 Intervals hold for one cell at a time, as those of ``Published.answer``. All of it is public.
 """
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from hubbub.errors import HubbubError
+from hubbub.gate.release import find_drawer
 from hubbub.publish.release import spread
 from hubbub.publish.release.margin import chernoff, margin, noises
 from hubbub.publish.spatial.quad_tree import EvenBelow
-from hubbub.publish.strategies.layer import Array, CellLayer
-from hubbub.publish.strategies.nodes import Nodes
+from hubbub.publish.strategies.layer import Array, CellLayer, Nodes
 from hubbub.publish.strategies.strategy import PreparedLayers
 
 if TYPE_CHECKING:
     from hubbub.publish.release.published import Published
+
+_MAP = 2
+
+
+@runtime_checkable
+class Partitioned(Protocol):
+    """A prepared strategy, or its inference, that measures whole groups of cells."""
+
+    def leaves(self, noisy: Sequence[Any]) -> Array:
+        """A number for the group of each cell."""
+        ...
+
+
+def leaves(published: "Published") -> Array | None:
+    """Begin and end along the first axis, then along the second, ends excluded: a row for each leaf.
+
+    None where every cell stands for itself, and where groups are no rectangles.
+    """
+    inference = getattr(published.prepared, "inference", None)
+    parts = next((one for one in (published.prepared, inference) if isinstance(one, Partitioned)), None)
+    if parts is None or len(published.domain.axes) != _MAP:
+        return None
+    labels = np.unique(parts.leaves(published.noisy), return_inverse=True)[1].reshape(published.domain.shape)
+    sizes = np.bincount(labels.reshape(-1))
+    if len(sizes) == labels.size:
+        return None
+    found = np.column_stack([end for places in np.indices(labels.shape) for end in _ends(labels, places, len(sizes))])
+    areas = (found[:, 1] - found[:, 0]) * (found[:, 3] - found[:, 2])
+    return found if np.array_equal(areas, sizes) else None
+
+
+def _ends(labels: Array, places: Array, groups: int) -> tuple[Array, Array]:
+    """The first place of each group along an axis, and the one after its last."""
+    first, last = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, dtype=np.int64)
+    np.minimum.at(first, labels.reshape(-1), places.reshape(-1))
+    np.maximum.at(last, labels.reshape(-1), places.reshape(-1) + 1)
+    return first, last
+
 
 _MOST_COEFFICIENTS = 1 << 27
 _MOST_ALONE = 400
@@ -109,3 +151,58 @@ def _queries(shape: tuple[int, ...], boxes: Array) -> Array:
     for query, box in zip(queries, boxes.tolist(), strict=True):
         query[tuple(slice(begin, end) for begin, end in zip(box[::2], box[1::2], strict=True))] = 1
     return queries
+
+
+Path = str | os.PathLike[str]
+Places = Mapping[Any, tuple[float, float]]
+"""Where each label of a region lies: x and y of a point."""
+
+
+class Mapped:
+    """The base of releases that can be maps: of two axes of bins; with a third axis, a map that moves; with four, or
+    with two axes of regions and their ``places``, flows from origins to destinations.
+
+    ``axes`` says which axes are drawn where there is a doubt: x and y; or x and y of the origin and of the destination;
+    or the axes of the origin's region and of the destination's. Otherwise they are drawn in their order, but that a
+    name such as ``lat`` is y. Files hold the release and nothing else, so they are as public as it is.
+    """
+
+    mapper: ClassVar[Callable[..., None] | None] = None
+    """Set by ``hubbub.report``, which is loaded when it is first needed."""
+
+    def to_html(
+        self,
+        path: Path,
+        *,
+        axes: Sequence[str] | None = None,
+        places: Places | None = None,
+        of: Any = None,
+        outlines: Path | None = None,
+        title: str | None = None,
+    ) -> None:
+        """One page to open in a browser, with nothing outside it: drag, zoom, and read each cell with its error.
+
+        Of flows, ``of`` is chosen first: a region, or a point of the destination. ``outlines`` is a GeoJSON file whose
+        lines are drawn on top, such as borders.
+        """
+        self._write_map(path, "html", axes=axes, places=places, of=of, outlines=outlines, title=title)
+
+    def to_png(
+        self,
+        path: Path,
+        *,
+        axes: Sequence[str] | None = None,
+        places: Places | None = None,
+        of: Any = None,
+        outlines: Path | None = None,
+        title: str | None = None,
+    ) -> None:
+        """A picture of it (needs ``pip install "hubbub[plot]"``); of a map that moves, one beside the other."""
+        self._write_map(path, "png", axes=axes, places=places, of=of, outlines=outlines, title=title)
+
+    def to_geojson(self, path: Path, *, axes: Sequence[str] | None = None, places: Places | None = None) -> None:
+        """For other programs: a polygon for each cell or leaf, or a line for each flow, with count, low and high."""
+        self._write_map(path, "geojson", axes=axes, places=places)
+
+    def _write_map(self, path: Path, form: str, **options: Any) -> None:
+        find_drawer(type(self), "mapper", missing="maps")(self, path, form=form, **options)

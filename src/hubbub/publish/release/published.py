@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.gate.pictures import find_drawer
-from hubbub.gate.release import CONFIDENCE
+from hubbub.gate.release import CONFIDENCE, find_drawer
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.parameters import Real, probability, rational
 from hubbub.privacy.events.event import Event
@@ -23,8 +22,8 @@ from hubbub.publish.domain import Domain
 from hubbub.publish.inference.projection import onto_simplex
 from hubbub.publish.inference.whole_numbers import whole_with_total
 from hubbub.publish.release import spread
-from hubbub.publish.release.map_files import Mapped
-from hubbub.publish.release.outlines import Outlined
+from hubbub.publish.release.map_margins import Mapped
+from hubbub.publish.release.shapes import Outlined
 from hubbub.publish.strategies.layer import Array
 from hubbub.publish.strategies.strategy import Prepared, Strategy
 
@@ -159,24 +158,24 @@ class Published(Mapped, Outlined):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame (needs pandas)."""
-        from hubbub.publish.release import data_frames as frames
+        from hubbub.publish.release import render as frames
 
         return frames.to_pandas(self)
 
     def to_polars(self) -> Any:
         """A polars DataFrame (needs polars)."""
-        from hubbub.publish.release import data_frames as frames
+        from hubbub.publish.release import render as frames
 
         return frames.to_polars(self)
 
     def to_arrow(self) -> Any:
         """A pyarrow Table (needs pyarrow)."""
-        from hubbub.publish.release import data_frames as frames
+        from hubbub.publish.release import render as frames
 
         return frames.to_arrow(self)
 
     def _columns(self) -> dict[str, list[Any]]:
-        from hubbub.publish.release import data_frames as frames
+        from hubbub.publish.release import render as frames
 
         return {name: values for name, _, values in frames.columns(self)}
 

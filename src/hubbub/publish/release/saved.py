@@ -1,30 +1,110 @@
-"""A release in a file, and back: everything that was drawn, so that the loaded release answers as the saved one.
+"""A release in a file, and back: every noisy number that was drawn, exact and of a stated version.
+
+Whole numbers are kept in the fewest bytes that hold all of them, compressed; those beyond 64 bits as decimal digits.
 
 JSON holds the strategy, the domain, the price and the noisy numbers. Parquet holds the cells with their labels for
 other programs, and the same JSON beside them. Nothing that is read is ever executed.
 """
 
+import base64
 import importlib
 import json
 import os
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hubbub.errors import HubbubError, MissingExtra, ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import ADDITIVE
+from hubbub.privacy.sensitivity import ADDITIVE, Neighbors
 from hubbub.publish import tags
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.domain import Domain
-from hubbub.publish.release import stored_numbers as stored
 from hubbub.publish.release.published import Published, Receipt
 from hubbub.publish.sparse.prepared import PreparedSparse
+from hubbub.publish.strategies.layer import Array
 from hubbub.publish.strategies.strategy import Prepared
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
+
+VERSION = 1
+_WHOLE = ("<i1", "<i2", "<i4", "<i8")
+_REAL = "<f8"
+_WIDE = "digits"
+_MOST_BYTES = 1 << 32
+_LARGE = 1 << 20
+
+
+def pack(values: Any) -> dict[str, Any]:
+    """An array, or a single number, as JSON can hold it."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" and array.dtype != np.uint64:
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        kind = next(one for one in _WHOLE if np.iinfo(one).min <= low and high <= np.iinfo(one).max)
+        body = array.astype(kind).tobytes()
+    elif array.dtype.kind == "f":
+        kind, body = _REAL, array.astype(_REAL).tobytes()
+    elif array.dtype in (object, np.uint64):
+        kind, body = _WIDE, json.dumps([_exact(one) for one in array.reshape(-1)]).encode()
+    else:
+        raise ParameterError("values", "numbers", str(array.dtype))
+    return {"kind": kind, "shape": list(array.shape), "data": base64.b64encode(_compress(body)).decode()}
+
+
+def _compress(body: bytes) -> bytes:
+    """Noise does not repeat itself: of large bodies only bytes are weighed by how often they come, which is as short as
+    looking for repetitions, and some ten times faster."""
+    if len(body) < _LARGE:
+        return zlib.compress(body, 6)
+    made = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
+    return made.compress(body) + made.flush()
+
+
+def _exact(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError("values", "whole numbers", value)
+    return str(int(value))
+
+
+def unpack(told: Any) -> Array:
+    """The array that was packed; ParameterError for anything else."""
+    match told:
+        case {"kind": str(kind), "shape": [*shape], "data": str(data)} if all(
+            type(length) is int and length >= 0 for length in shape
+        ):
+            pass
+        case _:
+            raise ParameterError("numbers", "packed by this version", type(told).__name__)
+    try:
+        opened = zlib.decompressobj()
+        body = opened.decompress(base64.b64decode(data, validate=True), _MOST_BYTES)
+        if opened.unconsumed_tail:
+            raise ValueError("too long")
+        if kind in {*_WHOLE, _REAL}:
+            found = np.frombuffer(body, dtype=kind)
+            return found.astype(np.float64 if kind == _REAL else np.int64).reshape(shape)
+        if kind == _WIDE:
+            digits = [int(one) for one in json.loads(body)]
+            return np.array(digits, dtype=object).reshape(shape)
+    except (ValueError, zlib.error, TypeError) as problem:
+        raise ParameterError("numbers", "packed by this version", str(problem)) from None
+    raise ParameterError("numbers", f"of one of the kinds {', '.join((*_WHOLE, _REAL, _WIDE))}", kind)
+
+
+def all_packed(noisy: Sequence[Any]) -> list[dict[str, Any]]:
+    """One after the other."""
+    return [pack(one) for one in noisy]
+
+
+def all_unpacked(told: Any) -> tuple[Array, ...]:
+    """One after the other; a single number comes back as an array without dimensions."""
+    if not isinstance(told, list):
+        raise ParameterError("numbers", "a list", type(told).__name__)
+    return tuple(unpack(one) for one in told)
+
 
 FORMAT = "hubbub.published"
 _KEY = b"hubbub.published"
@@ -67,7 +147,7 @@ def to_json(published: Published) -> dict[str, Any]:
     one = terms.contribution
     return {
         "format": FORMAT,
-        "version": stored.VERSION,
+        "version": VERSION,
         "strategy": tags.to_json(tags.pin(published.strategy, published.prepared)),
         "domain": published.domain.to_json(),
         "terms": {
@@ -79,9 +159,9 @@ def to_json(published: Published) -> dict[str, Any]:
             "neighbors": one.neighbors.value,
         },
         "events": events_name(published.events),
-        "noisy": stored.all_packed(published.noisy),
+        "noisy": all_packed(published.noisy),
         "steps": list(published.steps),
-        "made": None if published.made is None else stored.pack(published.made),
+        "made": None if published.made is None else pack(published.made),
         "account": published.account,
         "entry": published.entry,
         "receipt": None if paid is None else {name: getattr(paid, name) for name in (*_TEXTS, *_UNITS)},
@@ -90,13 +170,13 @@ def to_json(published: Published) -> dict[str, Any]:
 
 def from_json(told: Any) -> Published:
     """The release that was written; ParameterError for anything else."""
-    if not isinstance(told, Mapping) or told.get("format") != FORMAT or told.get("version") != stored.VERSION:
-        raise ParameterError("release", f"a {FORMAT} of version {stored.VERSION}", type(told).__name__)
+    if not isinstance(told, Mapping) or told.get("format") != FORMAT or told.get("version") != VERSION:
+        raise ParameterError("release", f"a {FORMAT} of version {VERSION}", type(told).__name__)
     try:
         strategy, domain = tags.from_json(told["strategy"]), Domain.from_json(told["domain"])
         prepared = strategy.prepare(domain.shape, _terms(told["terms"]))
         noisy = numbers(told["noisy"], told["events"], prepared)
-        made = None if told["made"] is None else stored.unpack(told["made"])
+        made = None if told["made"] is None else unpack(told["made"])
         if made is not None and made.shape != domain.shape:
             raise ParameterError("made", f"cells of shape {domain.shape}", made.shape)
         return Published(
@@ -125,7 +205,7 @@ def events_name(events: tuple[Event, ...]) -> str:
 
 def numbers(told: Any, events: Any, prepared: Prepared) -> tuple[Any, ...]:
     """The noisy numbers of a prepared strategy, which must be the one that they were drawn for."""
-    found = stored.all_unpacked(told)
+    found = all_unpacked(told)
     measured = prepared.measurements
     if events != events_name(tuple(one.mechanism.event for one in measured)) or len(found) != len(measured):
         raise ParameterError(

@@ -8,7 +8,7 @@ from hubbub.mechanisms import SparseFirst, SparseLargest, SparsePriority, Sparse
 from hubbub.mechanisms.sparse.sparse_counts import level_for
 from hubbub.mechanisms.sparse.sparse_samples import DIGITS
 from hubbub.parameters import Real, between, positive, whole
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish.sparse.prepared import PreparedSparse
 from hubbub.publish.strategies.layer import CellLayer, Shape
 from hubbub.publish.strategies.strategy import Foretold, Strategy

@@ -11,12 +11,10 @@ import numpy as np
 from hubbub.errors import ParameterError, TooHeavy
 from hubbub.mechanisms import Nonzeros, SparseFirst, SparsePriority
 from hubbub.noise.scattered import MOST_SHOWN
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.publish.strategies.layer import Array, CellLayer, Shape
 from hubbub.publish.strategies.strategy import NoisyLayer, no_public_error
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 _MOST_LISTED = 10_000_000
 

@@ -20,8 +20,8 @@ from hubbub.policy.kinds import Type
 from hubbub.privacy.events.event import Event
 from hubbub.publish import tags
 from hubbub.publish.domain import Bins
-from hubbub.publish.release.data_frames import VALUE, free, type_of
 from hubbub.publish.release.published import Estimate, Published, Receipt
+from hubbub.publish.release.render import VALUE, free, type_of
 from hubbub.publish.run import ACCOUNT
 from hubbub.publish.sparse.filters import SparseFilter
 from hubbub.publish.sparse.keys import Keys, Labels, axis_to_json

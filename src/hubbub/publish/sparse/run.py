@@ -5,16 +5,15 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.mechanisms import Nonzeros
 from hubbub.parameters import Real, positive
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
 from hubbub.publish.sparse.filters import SparseFilter
 from hubbub.publish.sparse.keys import Keys, Labels
 from hubbub.publish.sparse.prepared import PreparedSparse
 from hubbub.publish.sparse.release import SparseRelease
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 
 def run(

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.ledger.entry import ratio
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.publish import tags
-from hubbub.publish.contribution import Contribution
-from hubbub.publish.release import stored_numbers as stored
+from hubbub.publish.release import saved as stored
 from hubbub.publish.release.published import Receipt
 from hubbub.publish.sparse.keys import Keys, axis_from_json, axis_to_json
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 
 if TYPE_CHECKING:
     from hubbub.publish.sparse.release import SparseRelease

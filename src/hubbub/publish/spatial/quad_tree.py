@@ -15,10 +15,8 @@ from hubbub.parameters import Real, non_negative, whole
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.inference.tree_inference import TreeInference
 from hubbub.publish.spatial.prepared import flat_map
-from hubbub.publish.strategies.demand import Demand
-from hubbub.publish.strategies.layer import Array, Layer, Shape
-from hubbub.publish.strategies.nodes import Nodes, gather, spread
-from hubbub.publish.strategies.split import POWER, fractions_rounded_down, gains, tree_shares
+from hubbub.publish.strategies.layer import Array, Layer, Nodes, Shape, gather, spread
+from hubbub.publish.strategies.split import POWER, Demand, fractions_rounded_down, gains, tree_shares
 from hubbub.publish.strategies.strategy import Foretold, NoisyLayer, PreparedLayers, no_public_error, prepare_layers
 from hubbub.publish.terms import Noise, Terms
 from hubbub.publish.workload.workload import Workload

@@ -19,10 +19,9 @@ from hubbub.parameters import Real, probability, whole
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.layer import Array, Shape, check_cells
 from hubbub.publish.strategies.strategy import Foretold, NoisyLayer, no_public_error
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 
 CHOOSING, LEAST = Fraction(1, 5), 8
 """Best on made-up histograms and MEDCOST (9 shapes, 10^3 and 10^5 rows, ε = 0.1); not those it is compared on."""

@@ -15,9 +15,8 @@ from itertools import product
 import numpy as np
 
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
-from hubbub.publish.strategies.layer import Array, Shape, check_cells
-from hubbub.publish.strategies.nodes import exact
+from hubbub.publish.strategies.layer import Array, Shape, check_cells, exact
+from hubbub.publish.terms import Contribution
 
 
 def depth(length: int) -> int:

@@ -10,8 +10,8 @@ from hubbub.errors import ParameterError
 from hubbub.noise import entropy, uniform_below
 from hubbub.parameters import whole
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.layer import Array, Shape, check_cells
+from hubbub.publish.terms import Contribution
 
 PRIME = (1 << 31) - 1
 """Places are hashed modulo this: products stay within 64 bits."""

@@ -10,10 +10,8 @@ import numpy as np
 from hubbub.parameters import whole
 from hubbub.privacy.sensitivity import Norm
 from hubbub.publish.inference.tree_inference import TreeInference
-from hubbub.publish.strategies.demand import Demand
-from hubbub.publish.strategies.layer import Array, Layer, Shape
-from hubbub.publish.strategies.nodes import Nodes
-from hubbub.publish.strategies.split import POWER, fractions_rounded_down, gains, tree_shares, tree_variance
+from hubbub.publish.strategies.layer import Array, Layer, Nodes, Shape
+from hubbub.publish.strategies.split import POWER, Demand, fractions_rounded_down, gains, tree_shares, tree_variance
 from hubbub.publish.strategies.strategy import Foretold, PreparedLayers, prepare_layers
 from hubbub.publish.terms import Noise, Terms, variance
 from hubbub.publish.workload.workload import Workload

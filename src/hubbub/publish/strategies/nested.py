@@ -8,9 +8,9 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.marginals.records import sum_of_sizes
 from hubbub.publish.strategies.layer import Array, Shape, check_cells
+from hubbub.publish.terms import Contribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

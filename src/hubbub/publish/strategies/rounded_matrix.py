@@ -12,10 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.publish.contribution import Contribution
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.publish.strategies.layer import Array, Shape, check_cells, fits_int64, refuse_overflow
+from hubbub.publish.terms import Contribution
 
 _EXACT_FLOATS = 1 << 53
 _BITS = 63

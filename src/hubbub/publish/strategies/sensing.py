@@ -13,14 +13,13 @@ import numpy as np
 
 from hubbub.noise import uniform_below
 from hubbub.parameters import Real, whole
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.run import run
 from hubbub.publish.strategies.flat import Flat
 from hubbub.publish.strategies.hashed import Signs
 from hubbub.publish.strategies.layer import Array, Shape
 from hubbub.publish.strategies.sketch import JohnsonLindenstrauss, PreparedSketch
 from hubbub.publish.strategies.strategy import Foretold, NoisyLayer, Strategy, no_public_error
-from hubbub.publish.terms import Noise, Terms
+from hubbub.publish.terms import Contribution, Noise, Terms
 
 ROUNDS = 30
 

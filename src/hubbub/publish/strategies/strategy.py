@@ -18,9 +18,8 @@ from hubbub.gate.measurement import Measurement
 from hubbub.mechanisms.base import Mechanism
 from hubbub.parameters import Real
 from hubbub.privacy.events.event import Event
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.layer import Array, Layer, Shape
-from hubbub.publish.terms import Noise, Terms, mechanisms, variance
+from hubbub.publish.terms import Contribution, Noise, Terms, mechanisms, variance
 from hubbub.publish.workload.expected_error import DENSE, Expected, error, expect
 from hubbub.publish.workload.gram import Covariance
 from hubbub.publish.workload.workload import Workload

@@ -9,10 +9,9 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.privacy.sensitivity import Norm
-from hubbub.publish.strategies.demand import NEGLIGIBLE, AxisDemand, Demand
 from hubbub.publish.strategies.haar import Haar, block, depth
 from hubbub.publish.strategies.layer import Array, Layer, Shape
-from hubbub.publish.strategies.split import POWER, fractions_rounded_down, free_shares
+from hubbub.publish.strategies.split import NEGLIGIBLE, POWER, AxisDemand, Demand, fractions_rounded_down, free_shares
 from hubbub.publish.strategies.strategy import Foretold, PreparedLayers, prepare_layers
 from hubbub.publish.terms import Noise, Terms, variance
 from hubbub.publish.workload.workload import Workload

@@ -13,9 +13,8 @@ import numpy as np
 
 from hubbub.errors import CapacityError, ParameterError
 from hubbub.parameters import Real
-from hubbub.publish.contribution import Contribution
 from hubbub.publish.strategies.layer import Array, Shape
-from hubbub.publish.terms import Terms
+from hubbub.publish.terms import Contribution, Terms
 from hubbub.publish.workload.gram import Covariance, along
 from hubbub.publish.workload.listed_queries import batches
 from hubbub.publish.workload.workload import Workload

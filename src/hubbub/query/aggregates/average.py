@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from hubbub.policy.grid import outward
-from hubbub.query.aggregates.function import AggregateFunction, divide
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.policy.kinds import outward
+from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, divide
 from hubbub.query.check.bounds import Interval
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps, middle_of
 from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
-from hubbub.query.read.bound_clauses import PER_GROUP, PER_ROW, BoundedAvg, take_bounds
+from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW, BoundedAvg, take_bounds
 
 if TYPE_CHECKING:
     from hubbub.query.read.aggregates import AggregateReader

@@ -26,8 +26,7 @@ from sqlglot import exp
 
 from hubbub.errors import TypeMisfit
 from hubbub.policy.kinds import Kind, Type
-from hubbub.query.aggregates.function import AggregateFunction, name_mechanism
-from hubbub.query.aggregates.noisy import CONFIDENCE, Margins, NoisyCell
+from hubbub.query.aggregates.function import CONFIDENCE, AggregateFunction, Margins, NoisyCell, name_mechanism
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression, literal
 from hubbub.query.functions import call

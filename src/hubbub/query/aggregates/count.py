@@ -12,8 +12,7 @@ from hubbub.query.expression import Expression, Literal
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.question import Asked
-from hubbub.query.read.bound_clauses import PER_GROUP, take_bounds
-from hubbub.query.read.filter_clause import filter_value, find_case_value
+from hubbub.query.read.aggregate_clauses import PER_GROUP, filter_value, find_case_value, take_bounds
 
 if TYPE_CHECKING:
     from hubbub.query.read.aggregates import AggregateReader

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from hubbub.query.aggregates.function import AggregateFunction, list_clamps
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, list_clamps
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call

@@ -9,8 +9,14 @@ from sqlglot import exp
 
 from hubbub.mechanisms import Extreme, Mechanism
 from hubbub.policy.kinds import Kind, Type
-from hubbub.query.aggregates.function import AggregateFunction, list_clamps, whole_numbers
-from hubbub.query.aggregates.noisy import CONFIDENCE, Margins, NoisyCell
+from hubbub.query.aggregates.function import (
+    CONFIDENCE,
+    AggregateFunction,
+    Margins,
+    NoisyCell,
+    list_clamps,
+    whole_numbers,
+)
 from hubbub.query.plan.choice import Choice, lay_out
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.plan.statistic import NoisyNumber

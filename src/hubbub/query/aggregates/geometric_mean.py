@@ -15,8 +15,7 @@ from sqlglot import exp
 
 from hubbub.errors import MissingBounds
 from hubbub.query.aggregates.average import combine_mean
-from hubbub.query.aggregates.function import AggregateFunction
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import AggregateFunction, NoisyCell
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call

@@ -29,8 +29,14 @@ from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.policy.kinds import Kind, Type
 from hubbub.privacy.sensitivity import Sensitivity
-from hubbub.query.aggregates.function import AggregateFunction, list_clamps, whole_numbers
-from hubbub.query.aggregates.noisy import CONFIDENCE, Margins, NoisyCell
+from hubbub.query.aggregates.function import (
+    CONFIDENCE,
+    AggregateFunction,
+    Margins,
+    NoisyCell,
+    list_clamps,
+    whole_numbers,
+)
 from hubbub.query.answer.columns import Nesting
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression, Value, literal
@@ -40,7 +46,7 @@ from hubbub.query.plan.choice import MOST_BINS, MOST_VALUES, HistogramStatistic,
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
-from hubbub.query.read.bound_clauses import read_constant
+from hubbub.query.read.aggregate_clauses import read_constant
 
 if TYPE_CHECKING:
     from hubbub.query.read.aggregates import AggregateReader

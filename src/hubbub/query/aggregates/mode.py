@@ -9,7 +9,7 @@ from sqlglot import exp
 from hubbub.mechanisms import Exponential, Mechanism
 from hubbub.policy.kinds import Kind
 from hubbub.query.aggregates.extremes import ChosenFunction
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import NoisyCell
 from hubbub.query.plan.choice import FrequencyChoice, encode_values
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.plan.statistic import NoisyNumber

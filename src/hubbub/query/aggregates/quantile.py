@@ -13,7 +13,7 @@ from hubbub.errors import NotAllowed
 from hubbub.mechanisms import Mechanism, Quantile, Quantiles
 from hubbub.mechanisms.selection.quantile import DENOMINATOR
 from hubbub.query.aggregates.extremes import MAX, MIN, RankedFunction
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import NoisyCell
 from hubbub.query.plan.choice import Choice
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.question import Asked

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from hubbub.policy.grid import outward
+from hubbub.policy.kinds import outward
 from hubbub.query.aggregates.function import AdditiveFunction
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps
 from hubbub.query.question import Asked
-from hubbub.query.read.bound_clauses import PER_GROUP, PER_ROW, BoundedSum, take_bounds
+from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW, BoundedSum, take_bounds
 
 if TYPE_CHECKING:
     from hubbub.query.read.aggregates import AggregateReader

@@ -23,7 +23,7 @@ from hubbub.errors import NotAllowed
 from hubbub.mechanisms import Mechanism, TopK
 from hubbub.policy.kinds import Kind
 from hubbub.query.aggregates.extremes import ChosenFunction
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import NoisyCell
 from hubbub.query.answer.columns import Nesting
 from hubbub.query.expression import Value
 from hubbub.query.plan.choice import FrequencyChoice, encode_values

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from hubbub.query.aggregates.function import AggregateFunction, list_clamps
-from hubbub.query.aggregates.noisy import NoisyCell
+from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, list_clamps
 from hubbub.query.check.bounds import Interval
 from hubbub.query.plan.collect import Collector, Ingredients
 from hubbub.query.plan.statistic import NoisyNumber, NoisySum

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 
 from hubbub.errors import MissingBounds
-from hubbub.policy.grid import outward
-from hubbub.query.aggregates.function import AggregateFunction, divide, list_clamps
-from hubbub.query.aggregates.noisy import Margins, NoisyCell
+from hubbub.policy.kinds import outward
+from hubbub.query.aggregates.function import AggregateFunction, Margins, NoisyCell, divide, list_clamps
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call

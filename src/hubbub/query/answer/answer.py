@@ -7,12 +7,11 @@ from datetime import datetime
 from functools import cmp_to_key
 from typing import Any, ClassVar
 
-from hubbub.gate.pictures import find_drawer
+from hubbub.gate.release import find_drawer
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.policy.kinds import Type
 from hubbub.query.answer.columns import PLAIN, Nesting, make_column, to_arrow, to_pandas, to_polars
-from hubbub.query.answer.combine import CONFIDENCE, combine
-from hubbub.query.answer.stored import DrawnAnswer
+from hubbub.query.answer.stored import CONFIDENCE, DrawnAnswer, combine
 from hubbub.query.check.evaluate import evaluate
 from hubbub.query.expression import Column
 from hubbub.query.plan.plan import Plan

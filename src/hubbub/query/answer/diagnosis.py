@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from hubbub.gate.release import note_age
-from hubbub.query.answer.combine import CONFIDENCE, combine
 from hubbub.query.answer.diagnose import Affected, Cut, Diagnostic
 from hubbub.query.answer.render import clean
+from hubbub.query.answer.stored import CONFIDENCE, combine
 from hubbub.query.plan.plan import Plan
 from hubbub.query.plan.statistic import NoisyNumber
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
-from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.render import clean
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import Look, whole_price

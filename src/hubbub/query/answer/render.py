@@ -1,4 +1,8 @@
-"""Answers for people: plain text for a terminal, HTML for a notebook. Keys and names are other people's words."""
+"""Answers for people and for data frames: plain text, HTML, and columns.
+
+Types follow from the question, so an answer without rows has them too, and a missing value does not make reals of whole
+numbers. Only whole numbers beyond 64 bits need another type than the others.
+"""
 
 import html
 import unicodedata

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hubbub.errors import ParameterError
 from hubbub.query.frame.columns import Operand, Term, bracket, col
-from hubbub.query.read.bound_clauses import PER_GROUP, PER_ROW
+from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW
 
 Bounds = tuple[float, float]
 """A low and a high number."""

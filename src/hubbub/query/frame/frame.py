@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from hubbub.errors import ParameterError
 from hubbub.parameters import Real
-from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnosis import Diagnosis
 from hubbub.query.answer.explain import Explanation

@@ -26,8 +26,7 @@ from hubbub.mechanisms import Geometric
 from hubbub.mechanisms.base import Array
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.check.shape import shape
 from hubbub.query.expression import Column, literal
 from hubbub.query.functions import call

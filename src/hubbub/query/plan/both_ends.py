@@ -26,9 +26,8 @@ from typing import Any
 
 from hubbub.errors import MayOverflow
 from hubbub.mechanisms import Geometric, Mechanism
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.privacy.shares import calibrate, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
 from hubbub.query.plan.statistic import (

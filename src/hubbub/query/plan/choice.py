@@ -24,11 +24,9 @@ import numpy as np
 
 from hubbub.errors import TooHeavy
 from hubbub.mechanisms import Mechanism, PerGroup
-from hubbub.mechanisms.selection.bins import StepCounts
-from hubbub.policy.grid import ceil_log2, finest, outward, power
-from hubbub.policy.kinds import Type
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.mechanisms.selection.pieces import StepCounts
+from hubbub.policy.kinds import Type, ceil_log2, finest, outward, power
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression, Value, literal
 from hubbub.query.functions import call

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.query.answer import stored
 from hubbub.query.ops import Cell, ExactCounts
 from hubbub.query.plan.plan import Plan

@@ -13,7 +13,7 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
 from hubbub.privacy.shares import calibrate
-from hubbub.query.aggregates.noisy import Margins
+from hubbub.query.aggregates.function import Margins
 from hubbub.query.ops import (
     Aggregate,
     Cap,
@@ -31,8 +31,7 @@ from hubbub.query.ops import (
 )
 from hubbub.query.plan.both_ends import measure_both_ends
 from hubbub.query.plan.choice import HistogramStatistic
-from hubbub.query.plan.collect import Collector, Ingredients
-from hubbub.query.plan.grouping_sets import over_sets
+from hubbub.query.plan.collect import Collector, Ingredients, over_sets
 from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies, share_with_selection
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question

@@ -40,7 +40,7 @@ from hubbub.mechanisms import (
     WeightedGaussianThreshold,
 )
 from hubbub.mechanisms.keys.threshold import KeySelection
-from hubbub.mechanisms.selection.bins import EMPTY
+from hubbub.mechanisms.selection.pieces import EMPTY
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import Filter, whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity

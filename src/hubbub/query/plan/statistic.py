@@ -16,8 +16,7 @@ import numpy as np
 from hubbub.gate.measurement import Measurement
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.ops import ExactCounts, Tally, Together
 
 _INT64 = 1 << 62

@@ -10,7 +10,7 @@ from hubbub.errors import NotAllowed
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import LOSS_UNIT
-from hubbub.query.aggregates.noisy import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.question import Question
 

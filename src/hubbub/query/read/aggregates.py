@@ -13,8 +13,7 @@ from hubbub.query.check.keys import public_values
 from hubbub.query.expression import Expression, Literal
 from hubbub.query.plan.choice import MOST_VALUES
 from hubbub.query.question import Asked
-from hubbub.query.read.bound_clauses import Said, take_off_bounds
-from hubbub.query.read.filter_clause import apply_filter, find_case_value
+from hubbub.query.read.aggregate_clauses import Said, apply_filter, find_case_value, take_off_bounds
 from hubbub.query.read.relation import RowNames
 from hubbub.query.read.scalars import read
 from hubbub.query.read.scope import Scope

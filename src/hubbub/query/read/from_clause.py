@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, QueryError, TypeMisfit, UnknownName
 from hubbub.policy.kinds import Type
-from hubbub.policy.qualified_names import qualify
+from hubbub.policy.paths import qualify
 from hubbub.query.check.keys import conjuncts
 from hubbub.query.check.work import light
 from hubbub.query.expression import Column, Expression

@@ -8,7 +8,7 @@ from hubbub.errors import NotAllowed
 from hubbub.policy.kinds import integer
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
-from hubbub.query.plan.grouping_sets import Set, cross_sets, cube, rollup, union
+from hubbub.query.plan.collect import Set, cross_sets, cube, rollup, union
 from hubbub.query.question import absent_name
 
 Place = Callable[[exp.Expr], int]

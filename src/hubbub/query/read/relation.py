@@ -9,7 +9,7 @@ from sqlglot import exp
 from hubbub.errors import NotAllowed, QueryError
 from hubbub.policy.kinds import Kind
 from hubbub.policy.tables import Value
-from hubbub.query.check.column_facts import ColumnFacts
+from hubbub.query.check.shape import ColumnFacts
 from hubbub.query.expression import Expression
 from hubbub.query.ops import Relation
 from hubbub.query.read.scope import Catalogue, Scope

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hubbub.errors import NotAllowed, NotOwned, QueryError
-from hubbub.query.check.column_facts import ColumnFacts
 from hubbub.query.check.prune import prune
-from hubbub.query.check.shape import shape
+from hubbub.query.check.shape import ColumnFacts, shape
 from hubbub.query.expression import Expression, columns_of
 from hubbub.query.ops import Relation
 from hubbub.query.read.from_clause import QuestionReader

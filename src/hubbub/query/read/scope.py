@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, UnknownName
 from hubbub.policy.kinds import Kind
-from hubbub.policy.qualified_names import qualify
+from hubbub.policy.paths import qualify
 from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Policy, Table, Value
-from hubbub.query.check.column_facts import (
+from hubbub.query.check.shape import (
     ColumnFacts,
     facts_of_declaration,
     facts_of_expression,
@@ -114,7 +114,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> NamedSource:
 
 
 class Scope:
-    """The sources of one SELECT. The operations name their columns by alias and column (``policy.qualified_names``)."""
+    """The sources of one SELECT. The operations name their columns by alias and column (``policy.paths``)."""
 
     def __init__(self) -> None:
         self.sources: list[NamedSource] = []

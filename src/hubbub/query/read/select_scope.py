@@ -12,9 +12,8 @@ from sqlglot import exp
 from hubbub.errors import MissingKeys, NotAllowed, NotOwned, QueryError
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Value
-from hubbub.query.check.column_facts import ColumnFacts, facts_of_expression
 from hubbub.query.check.keys import public_values
-from hubbub.query.check.shape import window_kind
+from hubbub.query.check.shape import ColumnFacts, facts_of_expression, window_kind
 from hubbub.query.expression import Column, Expression, columns_of, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import JoinKind, JoinOwn, Project, Reduce, Relation, Window

@@ -12,7 +12,7 @@ from hubbub.query.check.prune import prune
 from hubbub.query.check.shape import shape
 from hubbub.query.expression import Column, Expression, columns_of
 from hubbub.query.ops import Group
-from hubbub.query.plan.grouping_sets import Set
+from hubbub.query.plan.collect import Set
 from hubbub.query.question import Asked, Order, Output, Question, key_name, noisy_name
 from hubbub.query.read.aggregates import AggregateReader, is_aggregate, is_list, is_nested, name_level, rewrite
 from hubbub.query.read.from_clause import QuestionReader

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed, NotOwned, TooHeavy, TypeMisfit
 from hubbub.policy.tables import Value
-from hubbub.query.check.column_facts import ColumnFacts
+from hubbub.query.check.shape import ColumnFacts
 from hubbub.query.expression import Column, Expression
 from hubbub.query.functions import unite_kinds as kind_of
 from hubbub.query.ops import Project, RelationUnion

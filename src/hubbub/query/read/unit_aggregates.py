@@ -15,11 +15,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from hubbub.errors import MissingBounds, NotAllowed, TypeMisfit
-from hubbub.policy.grid import default_grid, outward
-from hubbub.policy.kinds import INT64, Kind, Type, integer
+from hubbub.policy.kinds import INT64, Kind, Type, default_grid, integer, outward
 from hubbub.policy.tables import Limits
 from hubbub.query.check.bounds import Interval, bounds_of, interval_of
-from hubbub.query.check.column_facts import ColumnFacts
+from hubbub.query.check.shape import ColumnFacts
 from hubbub.query.expression import Column, Expression, Literal, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Reduced, Reduction

@@ -16,11 +16,11 @@ import numpy as np
 from hubbub.audit.subjects.laws import LawStep, TwoLaws
 from hubbub.errors import AccountingError, BudgetExceeded
 from hubbub.parameters import probability
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.curves import Curve
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.events.record import RATIONAL, Codec
-from hubbub.privacy.neighbors import Neighbors
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors
 
 _ORDERS = 1 + np.geomspace(1e-4, 1e4, 200)
 

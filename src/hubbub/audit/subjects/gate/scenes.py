@@ -19,11 +19,10 @@ from hubbub.gate import meter as gate
 from hubbub.gate.meter import Meter
 from hubbub.gate.secret import Facts
 from hubbub.ledger import ALLOWANCE, Ask
-from hubbub.ledger.values import write
+from hubbub.ledger.entry import write
 from hubbub.mechanisms import Gaussian, Geometric, Laplace, SparseVector
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Sensitivity
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 
 _EPSILON = Fraction(1, 4)
 _GEOMETRIC = Geometric(epsilon=_EPSILON)

@@ -15,19 +15,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from hubbub.engines.base import Run
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.lower.blocks import make_up_rows
-from hubbub.engines.run import Run
 from hubbub.errors import EngineError
-from hubbub.gate.sealed import Sealed
-from hubbub.gate.secret import Facts, Secret
+from hubbub.gate.secret import Facts, Sealed, Secret
 from hubbub.ledger import OWNER, Ask, Ledger, Marks, Ticket
 from hubbub.ledger.terms import Charged
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Type, integer, of
 from hubbub.policy.tables import Limits, Policy, Table, TableColumn, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.filter import LOSS_UNIT
+from hubbub.privacy.filter import LOSS_UNIT, Budget
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.ops import ExactCounts
 from hubbub.query.requests import BlockRows, Request, Tallies

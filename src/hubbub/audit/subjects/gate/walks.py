@@ -22,10 +22,10 @@ from hubbub.gate import meter
 from hubbub.gate.meter import Meter
 from hubbub.gate.secret import Facts, Secret
 from hubbub.ledger import Ask
-from hubbub.ledger.values import write
+from hubbub.ledger.entry import write
 from hubbub.mechanisms import Geometric, SparseVector
 from hubbub.noise import entropy
-from hubbub.privacy.budget import Budget
+from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.frame.aggregate_functions import count
 from hubbub.session import first_over as first

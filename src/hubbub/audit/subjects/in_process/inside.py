@@ -23,26 +23,24 @@ from typing import Any
 
 import duckdb
 
-from hubbub.engines.dialects.statement import SqlStatement
+from hubbub.engines.base import Run
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb import engine as engine_module
 from hubbub.engines.duckdb import worker
 from hubbub.engines.duckdb.engine import DuckDB
-from hubbub.engines.duckdb.quoting import quote_name
-from hubbub.engines.duckdb.scan import engine_type
+from hubbub.engines.duckdb.scan import engine_type, quote_name
 from hubbub.engines.held import Read
 from hubbub.engines.nodes.words import relation
-from hubbub.engines.run import Run
 from hubbub.engines.sources.origins import Origin
 from hubbub.errors import EngineError, HubbubError
 from hubbub.gate.meter import Meter
-from hubbub.gate.sealed import Sealed, open_sealed
+from hubbub.gate.secret import Sealed, open_sealed
 from hubbub.ledger import Ledger, Marks
-from hubbub.mechanisms.selection.bins import StepCounts
+from hubbub.mechanisms.selection.pieces import StepCounts
 from hubbub.policy.kinds import Kind
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.neighbors import Neighbors
-from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.filter import Budget
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.query.ops import Aggregate, ExactCounts
 from hubbub.query.plan.choice import Choice, HistogramStatistic
 from hubbub.query.plan.measure import measure_plan

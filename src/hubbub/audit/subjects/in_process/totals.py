@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hubbub.gate.sealed import Sealed
+from hubbub.gate.secret import Sealed
 from hubbub.query.scalar_numbers import Scalars
 from hubbub.query.totals import Number, SumsRequest
 

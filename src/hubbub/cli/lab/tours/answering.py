@@ -38,7 +38,7 @@ def _laplace() -> StepOutcome:
     import numpy as np
 
     from hubbub.mechanisms import Geometric
-    from hubbub.privacy.neighbors import Neighbors
+    from hubbub.privacy.sensitivity import Neighbors
 
     counties, runs = 3143, 20
     law = Geometric(epsilon=Fraction(1, 10), sensitivity=2, neighbors=Neighbors.REPLACE_ONE)

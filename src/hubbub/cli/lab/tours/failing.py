@@ -85,7 +85,7 @@ def _composition() -> StepOutcome:
 
 def _green_hair() -> StepOutcome:
     from hubbub.attack.green_hair import green_hair, perceptron, town
-    from hubbub.cli.lab.more_targets import private_perceptron
+    from hubbub.cli.lab.targets import private_perceptron
 
     rows, signs = town(people=300)
     private = private_perceptron(epsilon=ONE, low=[-1, -1, -1, 0], high=[1, 1, 1, 1])
@@ -97,7 +97,7 @@ def _green_hair() -> StepOutcome:
 
 def _tracing() -> StepOutcome:
     from hubbub.attack.membership import population, tracing
-    from hubbub.cli.lab.more_targets import means
+    from hubbub.cli.lab.targets import means
 
     inside, outside, shares = population(people=100, strangers=1000, attributes=2000)
     exact = tracing(inside, outside, inside.mean(axis=0), shares=shares, target="exact means")
@@ -110,7 +110,7 @@ def _floats() -> StepOutcome:
 
     from hubbub.attack.made_up import MadeUp
     from hubbub.attack.precision import floating_point, possible, whole
-    from hubbub.cli.lab.more_targets import counts
+    from hubbub.cli.lab.targets import counts
 
     doubles = [(truth + MadeUp(0, f"tour {truth}").laplace(300, 1.0)).tolist() for truth in (0, 1)]
     ours = [counts(truth, epsilon=ONE, times=300) for truth in (0, 1)]
@@ -122,7 +122,7 @@ def _floats() -> StepOutcome:
 def _errors() -> StepOutcome:
     from hubbub.attack.gateway.naive_gateway import NaiveGateway
     from hubbub.attack.gateway.oracles import FAILING, error_oracle, suspects
-    from hubbub.cli.lab.more_targets import clinic
+    from hubbub.cli.lab.targets import clinic
 
     who = suspects(people=40)
     with NaiveGateway(who.truth) as gateway:

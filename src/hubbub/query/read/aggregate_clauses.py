@@ -1,4 +1,4 @@
-"""Read what an aggregate says about its own bounds, in the words that BigQuery has for it.
+"""Read the clauses of an aggregate: FILTER, and its own bounds in the words that BigQuery has for them.
 
 SUM(cost, contribution_bounds_per_group => (0, 500)), COUNT(*, contribution_bounds_per_group => (0, 3))
 
@@ -16,6 +16,43 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from hubbub.errors import NotAllowed
 from hubbub.query.check.bounds import Interval
+
+
+def apply_filter(node: exp.Filter, inner: exp.Expr) -> exp.Expr:
+    """Return an aggregate of CASE.
+
+    count(*) FILTER (WHERE c) is count(CASE WHEN c THEN 1 END), and sum(x) FILTER (WHERE c) is sum(CASE WHEN c THEN x
+    END).
+    """
+    if not isinstance(inner, exp.AggFunc) or not isinstance(node.expression, exp.Where):
+        raise NotAllowed("FILTER (WHERE …) stands behind an aggregate of one value.")
+    made, condition, value = inner.copy(), node.expression.this, inner.this
+    if isinstance(inner, exp.Count) and (value is None or isinstance(value, exp.Star)):
+        if value is not None and any(value.args.values()):
+            raise NotAllowed("COUNT takes one value, or * alone.")
+        value = exp.Literal.number(1)
+    if isinstance(value, exp.Distinct):
+        if len(value.expressions) != 1:
+            raise NotAllowed("COUNT(DISTINCT …) takes one value.")
+        made.set("this", exp.Distinct(expressions=[filter_value(condition, value.expressions[0])]))
+    else:
+        made.set("this", filter_value(condition, value))
+    return made
+
+
+def filter_value(condition: exp.Expr, value: exp.Expr) -> exp.Case:
+    """Return a value where a condition is true."""
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
+def find_case_value(node: exp.Expr) -> exp.Expr:
+    """Return the only value of CASE WHEN … THEN value END; of anything else, itself."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Case) and len(bare.args["ifs"]) == 1 and bare.args.get("default") is None:
+        value: exp.Expr = bare.args["ifs"][0].args["true"]
+        return value
+    return node
+
 
 PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
 _LONGEST = 30

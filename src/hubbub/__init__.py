@@ -7,7 +7,7 @@ Public names are loaded when they are first used (PEP 562), so that ``import hub
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hubbub.gate import release
+from hubbub.gate import pictures
 
 if TYPE_CHECKING:
     from hubbub import learn, publish, report
@@ -140,7 +140,7 @@ __all__ = [
 ]
 
 
-release.load_with(lambda: import_module("hubbub.report"))
+pictures.load_with(lambda: import_module("hubbub.report"))
 
 
 def __getattr__(name: str) -> Any:

@@ -81,7 +81,7 @@ def test_values_are_such_as_a_source_may_hold(data: Any) -> None:
 def test_questions_replay_on_neighbours(world: World) -> None:
     outcomes = []
 
-    @SETTINGS
+    @settings(SETTINGS, derandomize=True)  # the share of answers is a figure of the strategy, not of one draw of it
     @given(questions(POLICY), neighbors(POLICY))
     def check(text: str, pair: Any) -> None:
         seen = []

@@ -1,8 +1,5 @@
 """Answers that carry their error: the value, what it cost, and how far it may be off.
 
-``hubbub.report`` draws releases, answers and publications, and imports all of them; none of them may import it. So it
-registers its functions in class attributes, and ``hubbub`` says here how to load it.
-
 An interval follows from the mechanism's public law and the released value alone. Where it would have to be read off the
 data there is none, and ``why_no_interval`` says so.
 """
@@ -17,31 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import HubbubError
+from hubbub.gate.pictures import find_drawer
 from hubbub.mechanisms.additive.laplace import TruncatedGeometric
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.integers import off_grid
 from hubbub.parameters import probability
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.sensitivity import ADDITIVE
-
-_loaders: list[Callable[[], object]] = []
-
-
-def load_with(loader: Callable[[], object]) -> None:
-    """Remember what to call before the first picture is drawn."""
-    _loaders[:] = [loader]
-
-
-def find_drawer(kind: type, attribute: str, *, missing: str = "plots") -> Callable[..., Any]:
-    """Return the function that is registered on a class, after loading what registers it."""
-    if getattr(kind, attribute) is None:
-        for loader in _loaders:
-            loader()
-    drawer: Callable[..., Any] | None = getattr(kind, attribute)
-    if drawer is None:
-        raise HubbubError(f"No {missing} are registered. Import hubbub.report, or hubbub itself, first.")
-    return drawer
-
 
 CONFIDENCE = 0.95
 

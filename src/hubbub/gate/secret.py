@@ -1,10 +1,8 @@
-"""Exact values that nobody may look at: secrets, the sealed results of engines, and what is measured of them.
+"""Exact values that nobody may look at: secrets, and the sealed results of engines.
 
 Python cannot hide memory from code in the same process; what a seal prevents is every accident: printing, logging,
 formatting, comparing, iterating, pickling, copying, or doing arithmetic with an exact value. Only the gate opens a
 seal, after the charge (``Meter.measure``).
-
-Queries, strategies and estimators are tuples of these. Whatever an answer says about its noise follows from them.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A map for other programs: GeoJSON, with the price and the claim, and lines that a map is drawn under."""
+"""A map for other programs: GeoJSON, with the price and the claim."""
 
 import json
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 """The one door: a job goes from its price to its answer here, and nowhere else.
 
-A ``Job`` is ready to be paid for. A ``Draft`` may still lack facts (bounds and limits that nobody declared), which are
-bought first, with a share of its price. Both are made of public facts alone; ``Session.run`` is the one door for them.
-
 Privacy:
     Claim: whatever is asked of a database, its events are charged durably before anything private is read, nothing
         exact leaves the gate, and what is shown is the one answer that is stored for the charge.
@@ -15,7 +12,7 @@ Privacy:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from hubbub.engines.base import Engine, Run
 from hubbub.engines.public import before_the_charge
@@ -29,7 +26,10 @@ from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import any_facts, shares
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
-from hubbub.session.job import Draft, Foreseen, Job, Known, P, T
+from hubbub.session.job import Draft, Foreseen, Job, Known
+
+T = TypeVar("T")
+P = TypeVar("P")
 
 
 class Session:

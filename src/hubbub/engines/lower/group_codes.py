@@ -1,5 +1,4 @@
-"""Groups by public keys: their values as an engine gets them, the code of a combination, and very many of them as
-arrays.
+"""Groups by public keys: their values as an engine gets them, and the code of a combination.
 
 Codes are equal exactly where all places are: never a hash of them, so that no unit can decide about another's groups.
 
@@ -12,10 +11,6 @@ Privacy:
         struct of several.
     Needs: whether a row is beyond a range depends on that row alone.
     Ref: SOUNDNESS 6.
-
-The statement is the one of every aggregate; its rows, codes with numbers, are put into one text. Where the groups can
-be listed it is read into zeros, and where they cannot, into the combinations that have rows. Codes say what a number is
-about, so the order of the text does not matter.
 """
 
 import math

@@ -1,15 +1,4 @@
-"""The base of naive Bayes classifiers, the one for numbers, and the certainty of their scores.
-
-Naive Bayes ranks well and is far too sure of itself, since it takes columns for independent. How many rows of each
-class have which score is a histogram in which a row counts once: it costs little and mends that.
-
-Privacy:
-    Claim: the share of the price that is taken.
-    Proof: a ``tally`` of one column, the cell of a row's score in its class; the score follows from the row and from
-        earlier releases. Cut and slope are computed from the noisy counts.
-    Needs: ``tally``.
-    Ref: Platt 1999 for the logistic slope.
-"""
+"""The base of naive Bayes classifiers, and the one for numbers."""
 
 import math
 from fractions import Fraction

@@ -1,15 +1,4 @@
-"""The classes of a target, as declared or as enough people have them, and ids and labels by value.
-
-7, 7.0 and Decimal(7) are one id, and so are two spellings of one moment. Objects that compare by rules of their own, or
-by where they lie in memory, have no value here.
-
-Privacy:
-    Claim: the value of an id or label depends on it alone, and values are compared by Python's own types alone: no
-        method of an object in a table is called while another row is looked at, and none raises.
-    Proof: ``value_of`` returns exact ``str``, ``bytes``, ``int``, ``float``, ``complex``, ``Fraction`` and ``Decimal``
-        objects and tuples of them, which hash and compare without code of the caller's; or None, whatever was raised.
-    Needs: nothing.
-    Ref: SOUNDNESS 35, 37.
+"""The classes of a target, as declared or as enough people have them.
 
 Privacy:
     Claim: bought classes cost their share of ρ, and a failure mass of at most half of δ.

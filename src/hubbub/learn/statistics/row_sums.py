@@ -1,6 +1,4 @@
-"""Rows as whole steps of a grid, and noisy sums of rows within a box or a ball.
-
-Nothing here fails because of a value: what is no finite number becomes a declared constant, before any arithmetic.
+"""Noisy sums of rows within a box or a ball.
 
 Privacy:
     Claim: a total over rows of [−1, 1]^width moves by at most ``most``·2^bits in every coordinate when a unit comes or

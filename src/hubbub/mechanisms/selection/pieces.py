@@ -1,6 +1,4 @@
-"""Scores that are constant on pieces of a range: multisets of whole steps, exact sampling, and the exponential
-mechanism.
-"""
+"""Scores that are constant on pieces of a range: multisets of whole steps, and exact sampling."""
 
 import math
 from collections.abc import Callable, Iterable

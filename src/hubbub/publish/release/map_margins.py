@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from hubbub.errors import HubbubError
-from hubbub.gate.release import find_drawer
+from hubbub.gate.pictures import find_drawer
 from hubbub.publish.release import spread
 from hubbub.publish.release.margin import chernoff, margin, noises
 from hubbub.publish.spatial.quad_tree import EvenBelow

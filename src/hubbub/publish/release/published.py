@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.gate.release import CONFIDENCE, find_drawer
+from hubbub.gate.pictures import find_drawer
+from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.parameters import Real, probability, rational
 from hubbub.privacy.events.event import Event

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cmp_to_key
 from typing import Any, ClassVar
 
-from hubbub.gate.release import find_drawer
+from hubbub.gate.pictures import find_drawer
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.policy.kinds import Type
 from hubbub.query.answer.columns import PLAIN, Nesting, make_column, to_arrow, to_pandas, to_polars

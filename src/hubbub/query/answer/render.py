@@ -1,8 +1,4 @@
-"""Answers for people and for data frames: plain text, HTML, and columns.
-
-Types follow from the question, so an answer without rows has them too, and a missing value does not make reals of whole
-numbers. Only whole numbers beyond 64 bits need another type than the others.
-"""
+"""Answers for people: plain text and HTML."""
 
 import html
 import unicodedata

@@ -108,7 +108,8 @@ def _run(statement: SqlStatement, secrets: Sequence[int], contents: dict[str, st
     with connected() as connection:
         for table, text in contents.items():
             connection.execute(f'CREATE TABLE "data_{table}" AS {text}')
-        worker.settle(connection, {**LIMITS, "threads": threads})
+        worker.settle(connection)
+        worker.limit(connection, {**LIMITS, "threads": threads})
         return worker.rows_of(connection, json.loads(json.dumps(request)))
 
 

@@ -61,7 +61,8 @@ def engine() -> Iterator[Any]:
         )
         connection.execute("CREATE TABLE s AS SELECT unnest([1, 1, 3])::HUGEINT AS who, unnest([5, 6, 7]) AS other")
         connection.execute("CREATE TABLE p AS SELECT unnest(['a', 'a', NULL]) AS code")
-        worker.settle(connection, {**LIMITS, "threads": 2})
+        worker.settle(connection)
+        worker.limit(connection, {**LIMITS, "threads": 2})
         yield connection
 
 
@@ -258,7 +259,8 @@ def crowd() -> Iterator[Any]:
             "(hash(i + 2) % 3)::BIGINT AS b, (hash(i + 3) % 1000) / 7.0 AS c FROM range(200000) r(i)"
         )
         connection.execute("CREATE TABLE less AS SELECT * FROM m WHERE who <> 77 ORDER BY hash(c, a, who)")
-        worker.settle(connection, {**LIMITS, "threads": 4})
+        worker.settle(connection)
+        worker.limit(connection, {**LIMITS, "threads": 4})
         yield connection
 
 

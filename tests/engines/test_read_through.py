@@ -18,8 +18,10 @@ import duckdb
 import pytest
 
 import hubbub as hb
+from hubbub.engines.duckdb import opened as opening_files
 from hubbub.engines.duckdb import worker
 from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.duckdb.opened import Opened
 from hubbub.errors import DataChanged, PolicyError
 from hubbub.ledger import Marks
 from hubbub.policy.stamps import Stamp, stamp_files
@@ -197,7 +199,7 @@ def test_what_was_opened_is_read_wherever_the_path_leads_then(
     tmp_path: Path, of_folder: bool, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Switched(tmp_path, suffix=".parquet", of_folder=of_folder)
-    before, opening = stamp_files([str(table.path)]), worker.Opened.open
+    before, opening = stamp_files([str(table.path)]), Opened.open
 
     def moved(opened: Any) -> None:
         opening(opened)
@@ -206,7 +208,7 @@ def test_what_was_opened_is_read_wherever_the_path_leads_then(
         else:
             os.replace(table.other, table.real)
 
-    monkeypatch.setattr(worker.Opened, "open", moved)
+    monkeypatch.setattr(Opened, "open", moved)
     with duckdb.connect() as connection:
         ahead = worker.Ahead(connection, request("f", table.path, statement=READ))
         assert ahead.rows() == [[PEOPLE]]
@@ -268,9 +270,9 @@ def test_files_that_cannot_be_held_open_are_read_by_their_paths(
 ) -> None:
     path = write(tmp_path / "people.parquet", ONE_EACH)
     if why == "no names":
-        monkeypatch.setattr(worker, "_OPEN", str(tmp_path / "nowhere"))
+        monkeypatch.setattr(opening_files, "_OPEN", str(tmp_path / "nowhere"))
     else:
-        monkeypatch.setattr(worker, "_room", lambda many: False)
+        monkeypatch.setattr(opening_files, "_room", lambda many: False)
     with duckdb.connect() as connection:
         ahead = worker.Ahead(connection, request("f", path, statement=READ))
         assert ahead.rows() == [[PEOPLE]]

@@ -23,6 +23,7 @@ from hubbub.cli import owner
 from hubbub.cli.app import app
 from hubbub.engines.duckdb import worker
 from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.duckdb.opened import Opened
 from hubbub.engines.held import Read
 from hubbub.engines.sources import arrow, conversion
 from hubbub.errors import PolicyError
@@ -594,13 +595,13 @@ def test_a_file_that_was_removed_after_it_was_opened_is_still_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "people.parquet", ONE_EACH)
-    own = worker.Opened.open
+    own = Opened.open
 
     def gone(made: Any) -> None:
         own(made)
         path.unlink()
 
-    monkeypatch.setattr(worker.Opened, "open", gone)
+    monkeypatch.setattr(Opened, "open", gone)
     request = {
         "statement": "SELECT count(*) FROM read_parquet(getvariable('f'))", "secrets": [], "keys": [], "databases": {},
         "stored": [], "paths": [str(path)], "files": [["f", [str(path)]]],

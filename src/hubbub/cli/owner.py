@@ -8,9 +8,9 @@ from typing import Any
 
 from hubbub.engines.dialects.duckdb import DUCKDB
 from hubbub.engines.dialects.printer import print_node
+from hubbub.engines.duckdb.opened import Opened, literal, open_files
 from hubbub.engines.duckdb.owner_check import Ask
 from hubbub.engines.duckdb.probe import quote
-from hubbub.engines.duckdb.worker import Opened, literal, open_files
 from hubbub.engines.sources.conversion import Progress
 from hubbub.engines.sources.origins import Sources
 from hubbub.errors import PolicyError

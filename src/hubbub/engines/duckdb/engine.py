@@ -6,7 +6,6 @@ Whatever happens in there, the analyst hears one fixed sentence; what really hap
 import itertools
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.dialects.duckdb import DUCKDB
 from hubbub.engines.dialects.printer import print_node, print_statement
 from hubbub.engines.duckdb import probe, scan, worker
+from hubbub.engines.duckdb.nursery import nursery
 from hubbub.engines.duckdb.pool import Pool, Standby
 from hubbub.engines.held import Read, files_behind, read_held
 from hubbub.engines.lower import blocks as dealing
@@ -84,7 +84,7 @@ class DuckDB:
     ) -> None:
         self._limits = limits or Limits()
         self._log = log
-        self._directory = tempfile.mkdtemp(prefix="hubbub-")
+        self._directory = nursery().make_directory()
         self._sources = Sources(self._directory, log=log, progress=progress)
         self._pool = Pool(directory=self._directory, limits=_limits(self._limits), standbys=standbys)
 

@@ -1,7 +1,7 @@
-"""Prepared processes, one for each request: started ahead of time, used once, and gone afterwards.
+"""Prepared processes, one for each request: forked ahead of time, used once, and gone afterwards.
 
-A first process loads the engine and forks the others, so that one costs a few milliseconds. It holds a socket of ours
-and looks for its parent: when either goes, so do all of them, and the files with them.
+A first process has the engine open and forks the others, so that one costs a few milliseconds (``nursery``). It holds a
+socket of ours and looks for its parent: when either goes, so do all of them, and the files with them.
 """
 
 import contextlib
@@ -10,8 +10,6 @@ import select
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,19 +17,12 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from hubbub.engines.duckdb import worker
+from hubbub.engines.duckdb.nursery import FIRST_WORD, START, Birth, nursery
+from hubbub.engines.duckdb.wire import GO, receive, send
 
-_START = 60.0
-"""Seconds that a process may take to be ready."""
 _PAUSE = 0.05
-_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Environment variables that the engine's processes see: no secrets."""
-_MEMORY = {"DUCKDB_JE_MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1,narenas:1"}
-"""The engine keeps the memory that it warmed up with: a small question would spend a third of its time on getting more.
-The process ends with its question, and everything goes back then."""
 
 
 class Late(Exception):
@@ -44,16 +35,18 @@ class Standby:
 
     channel: socket.socket
     scratch: str
+    birth: Birth
     owner: int = field(default_factory=os.getpid)
     process: int | None = None
     handle: int | None = None
     """A descriptor of the process itself: its number may be given to another one after its end."""
 
     def ready(self) -> None:
-        """Waits until it has loaded everything; EOFError where it has ended instead, or since."""
+        """Wait until it has loaded everything; EOFError where it has ended instead, or since."""
         if self.process is None:
-            self.channel.settimeout(_START)
-            self.process = int(worker.receive(self.channel)["ready"])
+            self.birth.wait_for_parent()
+            self.channel.settimeout(FIRST_WORD)
+            self.process = int(receive(self.channel)["ready"])
             if hasattr(os, "pidfd_open"):
                 self.handle = os.pidfd_open(self.process)
         if select.select([self.channel], [], [], 0)[0]:
@@ -65,16 +58,16 @@ class Standby:
 
     def begin(self, request: Any) -> None:
         """Hands over the request: it is read, and prepared as far as that goes without touching any data."""
-        self.channel.settimeout(_START)
-        worker.send(self.channel, request)
+        self.channel.settimeout(START)
+        send(self.channel, request)
 
     def answer(self, seconds: float) -> Any:
         """Its answer within so many seconds of wall time from now; the rest of the message included."""
         deadline = time.monotonic() + seconds
         try:
             self.channel.settimeout(seconds)
-            worker.send(self.channel, worker.GO)
-            return worker.receive(_Deadline(self.channel, deadline))  # type: ignore[arg-type]
+            send(self.channel, GO)
+            return receive(_Deadline(self.channel, deadline))  # type: ignore[arg-type]
         except TimeoutError:
             raise Late(f"The engine took longer than {seconds:g} seconds and was stopped.") from None
         except (EOFError, OSError):
@@ -87,11 +80,11 @@ class Standby:
                 signal.pidfd_send_signal(self.handle, signal.SIGKILL)
             elif self.process is not None:
                 os.kill(self.process, signal.SIGKILL)
-            self.channel.settimeout(_START)
+            self.channel.settimeout(START)
             while self.channel.recv(1 << 16):
                 pass
             if self.handle is not None:
-                select.select([self.handle], [], [], _START)
+                select.select([self.handle], [], [], START)
         self.forget()
 
     def forget(self) -> None:
@@ -119,15 +112,6 @@ class _Deadline:
         return self._channel.recv(size)
 
 
-@dataclass(slots=True)
-class _Nursery:
-    """The first process, as this process sees it."""
-
-    process: subprocess.Popen[bytes]
-    control: socket.socket
-    owner: int
-
-
 class Pool:
     """Standbys, kept at a number. After a fork of our own process the child starts its own."""
 
@@ -139,7 +123,7 @@ class Pool:
         self._ending: list[threading.Thread] = []
         self._leaving = threading.Event()
         self._lock = threading.Lock()
-        self._nursery: _Nursery | None = None
+        self._owner = os.getpid()
         self._closed = False
         self._last = weakref.finalize(self, _remove, directory, os.getpid())
         self._fill()
@@ -199,7 +183,6 @@ class Pool:
         with self._lock:
             self._closed = True
             standbys, self._waiting = list(self._waiting), deque()
-            nursery, self._nursery = self._nursery, None
             ending, self._ending = self._ending, []
         for one in ending:
             one.join()
@@ -210,21 +193,20 @@ class Pool:
                 standby.end()
             else:
                 standby.forget()
-        if nursery is not None:
-            nursery.control.close()
-            if nursery.owner == os.getpid():
-                nursery.process.wait()
         self._last()
 
     def _take(self) -> Standby:
-        """A standby that is ready. One that died waiting is not held against the question."""
-        for _ in range(self._wanted + 1):
+        """A standby that is ready. One that died waiting is not held against the question, nor one that hangs."""
+        for _ in range(self._wanted + 3):
             with self._lock:
                 self._mend()
-                standby = self._waiting.popleft() if self._waiting else self._fork()
+                standby = self._waiting.popleft() if self._waiting else self._fork(hurry=True)
             try:
                 standby.ready()
                 return standby
+            except TimeoutError:
+                nursery().distrust(standby.birth)
+                standby.forget()
             except (EOFError, OSError):
                 standby.forget()
         raise RuntimeError("The engine's process cannot be started.")
@@ -234,53 +216,28 @@ class Pool:
             if not self._closed:
                 self._mend()
                 while len(self._waiting) < self._wanted:
-                    self._waiting.append(self._fork())
+                    self._waiting.append(self._fork(hurry=False))
 
     def _mend(self) -> None:
-        """Starts the first process, if there is none, it died, or it is another process's."""
+        """Leaves what belongs to another process: this one is a fork of it."""
         if self._closed:
             raise RuntimeError("The engine is closed.")
-        nursery = self._nursery
-        if nursery is not None and nursery.owner == os.getpid() and nursery.process.poll() is None:
+        if self._owner == os.getpid():
             return
         for standby in self._waiting:
             standby.forget()
         self._waiting.clear()
-        if nursery is not None:
-            nursery.control.close()
-            if nursery.owner != os.getpid():
-                self._directory = tempfile.mkdtemp(prefix="hubbub-")
-                self._last = weakref.finalize(self, _remove, self._directory, os.getpid())
-        self._nursery = _start(self._directory)
+        self._owner = os.getpid()
+        self._directory = nursery().make_directory()
+        self._last = weakref.finalize(self, _remove, self._directory, self._owner)
 
-    def _fork(self) -> Standby:
-        if self._nursery is None:
-            raise RuntimeError("The engine is closed.")
+    def _fork(self, *, hurry: bool) -> Standby:
+        scratch = tempfile.mkdtemp(prefix="scratch-", dir=self._directory)
         ours, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(self._nursery.control, [b"+"], [theirs.fileno()])
-        scratch = tempfile.mkdtemp(prefix="scratch-", dir=self._directory)
-        worker.send(ours, {**self._limits, "scratch": scratch})
-        return Standby(ours, scratch)
-
-
-def _start(directory: str) -> _Nursery:
-    ours, theirs = socket.socketpair()
-    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
-    environment = {name: value for name, value in os.environ.items() if name in _KEPT}
-    program = str(Path(worker.__file__).resolve())
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-P", program, str(theirs.fileno()), directory, str(os.getpid())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=directory,
-            env={**environment, **_MEMORY, "PYTHONPATH": paths},
-        )
-    return _Nursery(process, ours, os.getpid())
+            birth = nursery().fork(theirs.fileno())
+        send(ours, {**self._limits, "scratch": scratch, "hurry": hurry})
+        return Standby(ours, scratch, birth)
 
 
 def _remove(directory: str, owner: int) -> None:

@@ -234,12 +234,21 @@ SEARCHES: list[tuple[str, Callable[..., Fraction], tuple[Any, ...]]] = [
 def test_a_sigma_is_enough_if_its_delta_is_the_target_and_it_is_no_less_than_a_millionth(
     bound: str, search: Any, change: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(c, "_bisect", lambda enough, *_: enough)
-    enough = search.__wrapped__(Fraction(1), MILLIONTH, *change)
     for step, least in ((Fraction(3), Fraction(3)), (Fraction(0), Fraction(1, 1 << 20))):
         monkeypatch.setattr(c, bound, stepping(step, MILLIONTH))
-        assert enough(least)
-        assert not enough(least * (1 - MILLIONTH))
+        assert search.__wrapped__(Fraction(1), MILLIONTH, *change) == least
+
+
+@pytest.mark.parametrize(("bound", "search", "change"), SEARCHES)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1), Fraction(12)])
+@pytest.mark.parametrize("delta", [Fraction(1, 10), MILLIONTH, Fraction(1, 1 << 200)])
+def test_lines_find_what_halves_find(
+    bound: str, search: Any, change: tuple[Any, ...], epsilon: Fraction, delta: Fraction
+) -> None:
+    mass = getattr(c, bound)
+    sigma = search.__wrapped__(epsilon, delta, *change)
+    start = 2 * sigma if sigma > 1 else sigma
+    assert sigma == c._bisect(lambda scale: mass(scale, epsilon, *change) <= delta, start, c._SIGMA_BITS)
 
 
 def test_vectors_use_the_whole_part_of_their_shift_in_one_coordinate() -> None:

@@ -275,12 +275,11 @@ def geometric_sampler(rate: Fraction) -> _Geometric:
 @lru_cache(maxsize=512)
 def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
     rate = 1 / scale
-    magnitude = geometric_sampler(rate)
     if rate * DIRECT_SCALE < 1:
-        return _WideLaplace(magnitude)
+        return _WideLaplace(geometric_sampler(rate))
     reach = tables.reach(rate)
     table = _two_sided_table(reach, tables.laplace(rate, reach))
-    return _Signed(table, reach, lambda source: reach + magnitude.one(source))
+    return _Signed(table, reach, lambda source: reach + geometric_sampler(rate).one(source))
 
 
 @lru_cache(maxsize=512)

@@ -6,6 +6,7 @@ socket of ours and looks for its parent: when either goes, so do all of them, an
 
 import contextlib
 import os
+import queue
 import select
 import shutil
 import signal
@@ -15,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from hubbub.engines.duckdb.nursery import FIRST_WORD, START, Birth, nursery
 from hubbub.engines.duckdb.wire import GO, receive, send
 
 _PAUSE = 0.05
+_LOOK = 60.0
+"""Seconds after which a thread without work looks whether anybody needs it still."""
 
 
 class Late(Exception):
@@ -120,8 +123,8 @@ class Pool:
         self._limits = limits
         self._wanted = max(1, standbys)
         self._waiting: deque[Standby] = deque()
-        self._ending: list[threading.Thread] = []
-        self._leaving = threading.Event()
+        self._asking = 0
+        self._keeper: _Keeper | None = None
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._closed = False
@@ -143,29 +146,35 @@ class Pool:
 
     def drop(self, standby: Standby) -> None:
         """Drop a process whose request was begun and is not wanted after all."""
-        self._finish(standby)
+        standby.end()
+        self._fill()
 
     def ask(self, request: dict[str, Any], *, seconds: float, begun: Standby | None = None) -> Any:
         """The answer of a fresh process. It is killed and its files go; after an answer, nobody waits for that."""
-        standby = begun or self._take()
-        try:
-            if begun is None:
-                standby.begin(request)
-            found = standby.answer(seconds)
-        except BaseException:
-            self._finish(standby)
-            raise
-        ending = threading.Thread(target=self._finish, args=(standby,), daemon=True)
         with self._lock:
-            self._ending = [*(one for one in self._ending if one.is_alive()), ending]
-            ending.start()
+            self._asking += 1
+        try:
+            standby = begun or self._take()
+            try:
+                if begun is None:
+                    standby.begin(request)
+                found = standby.answer(seconds)
+            except BaseException:
+                self.drop(standby)
+                raise
+        finally:
+            with self._lock:
+                self._asking -= 1
+        with self._lock:
+            if self._keeper is None or not self._keeper.serves():
+                self._keeper = _Keeper(self._fill_later)
+        self._keeper.end(standby)
         return found
 
-    def _finish(self, standby: Standby) -> None:
+    def _fill_later(self, pause: Callable[[float], object]) -> None:
         """The next one gets ready after a pause, if others wait: whoever asked has something to do with the answer."""
-        standby.end()
-        if self._waiting:
-            self._leaving.wait(_PAUSE)
+        if self._waiting and not self._asking:
+            pause(_PAUSE)
         self._fill()
 
     def renew(self, limits: Mapping[str, Any]) -> None:
@@ -179,13 +188,12 @@ class Pool:
 
     def close(self) -> None:
         """Ends every process and removes the directory."""
-        self._leaving.set()
         with self._lock:
             self._closed = True
             standbys, self._waiting = list(self._waiting), deque()
-            ending, self._ending = self._ending, []
-        for one in ending:
-            one.join()
+            keeper, self._keeper = self._keeper, None
+        if keeper is not None and keeper.serves():
+            keeper.close()
         for standby in standbys:
             if standby.owner == os.getpid():
                 with contextlib.suppress(EOFError, OSError):
@@ -216,7 +224,7 @@ class Pool:
             if not self._closed:
                 self._mend()
                 while len(self._waiting) < self._wanted:
-                    self._waiting.append(self._fork(hurry=False))
+                    self._waiting.append(self._fork(hurry=self._asking > 0))
 
     def _mend(self) -> None:
         """Leaves what belongs to another process: this one is a fork of it."""
@@ -238,6 +246,50 @@ class Pool:
             birth = nursery().fork(theirs.fileno())
         send(ours, {**self._limits, "scratch": scratch, "hurry": hurry})
         return Standby(ours, scratch, birth)
+
+
+class _Keeper:
+    """A thread that ends processes which have answered, and has others made in their place."""
+
+    def __init__(self, fill: Callable[[Callable[[float], object]], None]) -> None:
+        self._fill = weakref.WeakMethod(fill)
+        self._owner = os.getpid()
+        self._leaving = threading.Event()
+        self._ended: queue.SimpleQueue[Standby | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="hubbub-keeper", daemon=True)
+        self._thread.start()
+
+    def serves(self) -> bool:
+        """Return whether its thread is of this process: a fork of ours has none."""
+        return self._owner == os.getpid()
+
+    def end(self, standby: Standby) -> None:
+        """End a process soon."""
+        self._ended.put(standby)
+
+    def close(self) -> None:
+        """End what is to be ended, and stop."""
+        self._leaving.set()
+        self._ended.put(None)
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while (standby := self._next()) is not None:
+            standby.end()
+            fill = self._fill()
+            if fill is not None and self._ended.empty():
+                with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+                    fill(self._leaving.wait)
+
+    def _next(self) -> Standby | None:
+        """Return the next one that is to go; None when there will be none."""
+        while True:
+            try:
+                return self._ended.get(timeout=_LOOK)
+            except queue.Empty:
+                if self._fill() is None:  # the pool is gone, and was never closed
+                    return None
 
 
 def _remove(directory: str, owner: int) -> None:

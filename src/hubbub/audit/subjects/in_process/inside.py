@@ -26,7 +26,7 @@ import duckdb
 from hubbub.engines.base import Run
 from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.duckdb import engine as engine_module
-from hubbub.engines.duckdb import worker
+from hubbub.engines.duckdb import worker, zygote
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.scan import engine_type, quote_name
 from hubbub.engines.held import Read
@@ -123,8 +123,9 @@ class Inside(DuckDB):
 
 def connected() -> Any:
     """A connection with the settings of the engine's own processes."""
-    connection = duckdb.connect(config={"threads": 1})
-    worker.settle(connection, {"memory": "1GB", "temporary": "1GB", "threads": 1, "scratch": ""})
+    connection = duckdb.connect(config=zygote.ALONE)
+    worker.settle(connection)
+    worker.limit(connection, {"memory": "1GB", "temporary": "1GB", "threads": 1, "scratch": ""})
     return connection
 
 

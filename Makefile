@@ -14,7 +14,7 @@ ARGS ?=
 TORTURE ?= 45
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-utility bench-learn docs mutate torture audit clean
+.PHONY: help demo test lint bench bench-utility bench-learn docs mutate torture forks audit clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -50,6 +50,9 @@ torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then 
 	$(BIN)/python -m tools.torture $(ARGS)
 	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py tests/publish/test_replay_publish.py
 	HUBBUB_FAULTS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/session/test_faults_after_charge.py tests/session/test_faults_in_sessions.py
+
+forks: $(VENV)/.dev ## answer 100,000 questions by forks of the engine's first process while these are killed and memory is short (half an hour; ARGS="--forks 5000 --seed 7")
+	$(BIN)/python -m tools.forks $(ARGS)
 
 audit: $(VENV)/.dev ## audit everything that has a name 100 times; nothing of ours may be accused (two hours on two cores; ARGS="--runs 1": two minutes; in pieces: ARGS="--tally FILE")
 	$(BIN)/python -m tools.audit $(ARGS)

@@ -141,10 +141,11 @@ class Nursery:
             living = [zygote for zygote in (self._current, self._next, *self._retired) if zygote is not None]
             self._current = self._next = None
             self._retired = []
+            directory, self._directory = self._directory, None
         for zygote in living:
             zygote.end()
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _find(self) -> Zygote:
         """Return the first process that forks: a living one that does not refuse, and a young one if it is ready."""

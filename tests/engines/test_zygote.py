@@ -1,7 +1,9 @@
 """The first process and its forks: what it never holds, how it is renewed, and what happens when one of them fails."""
 
 import os
+import resource
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from hubbub.engines.duckdb import wire
 from hubbub.engines.duckdb import zygote as program
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.nursery import Nursery
+from hubbub.engines.duckdb.wire import is_readable
 from hubbub.policy.tables import Limits
 
 ONE = Limits(threads=1)
@@ -146,8 +149,6 @@ def was_warm(nursery: Nursery) -> bool:
 
 def test_the_first_process_says_that_it_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Told to fork while it has two threads, it says so, closes the channel and forks nothing."""
-    import socket
-
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     channel, end = socket.socketpair()
     with ours, theirs, channel, end:
@@ -272,3 +273,25 @@ def test_a_lonely_first_process_ends_and_the_next_question_starts_another(
     with DuckDB(limits=ONE, standbys=1) as engine:
         assert ask(engine, "SELECT 2") == [[2]]
         assert nursery._current is not first
+
+
+def test_descriptors_of_any_number_can_be_watched() -> None:
+    """A process with many open files has numbers beyond what select takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
+    ours, theirs = socket.socketpair()
+    high = 2000
+    try:
+        os.dup2(ours.fileno(), high)
+        assert not is_readable(high)
+        theirs.send(b"x")
+        assert is_readable(high, 1.0)
+        os.read(high, 1)
+        assert not is_readable(high)
+        theirs.close()
+        assert is_readable(high, 1.0)
+    finally:
+        os.close(high)
+        ours.close()
+        theirs.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

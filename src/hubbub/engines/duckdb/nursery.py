@@ -8,7 +8,6 @@ opened: each child then opens and warms up its own.
 import atexit
 import contextlib
 import os
-import select
 import shutil
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.engines.duckdb import zygote as program
+from hubbub.engines.duckdb.wire import is_readable
 
 START = 60.0
 """Seconds that the first process may take to be ready."""
@@ -51,7 +51,7 @@ class Zygote:
     def listen(self, seconds: float = 0.0) -> None:
         """Take in what it says, until it is ready if there is time for that; EOFError where it has gone before."""
         with self._lock:
-            while select.select([self.control], [], [], 0.0 if self.is_ready else seconds)[0]:
+            while is_readable(self.control, 0.0 if self.is_ready else seconds):
                 word = self.control.recv(1)
                 if not word:
                     raise EOFError

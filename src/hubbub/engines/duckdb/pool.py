@@ -7,7 +7,6 @@ socket of ours and looks for its parent: when either goes, so do all of them, an
 import contextlib
 import os
 import queue
-import select
 import shutil
 import signal
 import socket
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.engines.duckdb.nursery import FIRST_WORD, START, Birth, nursery
-from hubbub.engines.duckdb.wire import GO, receive, send
+from hubbub.engines.duckdb.wire import GO, is_readable, receive, send
 
 _PAUSE = 0.05
 _LOOK = 60.0
@@ -52,12 +51,12 @@ class Standby:
             self.process = int(receive(self.channel)["ready"])
             if hasattr(os, "pidfd_open"):
                 self.handle = os.pidfd_open(self.process)
-        if select.select([self.channel], [], [], 0)[0]:
+        if is_readable(self.channel):
             raise EOFError
 
     def waits(self) -> bool:
         """Return whether a request would be taken up at once."""
-        return self.process is not None or bool(select.select([self.channel], [], [], 0)[0])
+        return self.process is not None or is_readable(self.channel)
 
     def begin(self, request: Any) -> None:
         """Hands over the request: it is read, and prepared as far as that goes without touching any data."""
@@ -87,7 +86,7 @@ class Standby:
             while self.channel.recv(1 << 16):
                 pass
             if self.handle is not None:
-                select.select([self.handle], [], [], START)
+                is_readable(self.handle, START)
         self.forget()
 
     def forget(self) -> None:

@@ -1,6 +1,7 @@
 """Messages between this process and the engine's: JSON behind its length, and nothing that is ever executed."""
 
 import json
+import select
 import socket
 import struct
 from typing import Any
@@ -23,6 +24,16 @@ def receive(channel: socket.socket) -> Any:
     if length > MOST:
         raise EOFError
     return json.loads(_exactly(channel, length))
+
+
+def is_readable(channel: socket.socket | int, seconds: float = 0.0) -> bool:
+    """Return whether something can be read, or the other side has gone, within so many seconds.
+
+    Descriptors have any number here: ``select.select`` takes none beyond 1,023.
+    """
+    watch = select.poll()
+    watch.register(channel, select.POLLIN)
+    return bool(watch.poll(seconds * 1e3))
 
 
 def _exactly(channel: socket.socket, size: int) -> bytes:

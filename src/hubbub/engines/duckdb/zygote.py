@@ -11,7 +11,6 @@ ever. So it is opened with one thread alone, and the threads are counted before 
 import contextlib
 import gc
 import os
-import select
 import shutil
 import signal
 import socket
@@ -20,6 +19,7 @@ import time
 from typing import Any
 
 from hubbub.engines.duckdb import worker
+from hubbub.engines.duckdb.wire import is_readable
 
 FORK, KILL, RETIRE = b"+", b"-", b"."
 """What this process is told: fork, with a channel; end the child of a number; fork no more, and end after the last."""
@@ -71,7 +71,7 @@ class _Zygote:
             self._reap()
             if not self._children and (self._retired or time.monotonic() - self._last > _IDLE):
                 return False
-            if not select.select([self._control], [], [], 1.0)[0]:
+            if not is_readable(self._control, 1.0):
                 continue
             word, channels, _, _ = socket.recv_fds(self._control, 64, 1)
             if not word:

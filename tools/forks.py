@@ -35,7 +35,7 @@ from hubbub.policy.tables import Limits
 PATIENCE = 60.0
 """Seconds that a question may take before it counts as hanging."""
 ROWS = 2_000
-_OFTEN = 200
+_OFTEN = 100
 """Questions between two kills, on average."""
 _GROWTH = 64 << 20
 """Bytes by which this process may have grown: its records of the campaign, and no leak of each fork."""
@@ -70,7 +70,7 @@ class Tally:
     @property
     def failed(self) -> bool:
         """Whether anything was wrong: each kill may end the questions that were being answered, nothing else may."""
-        too_many = self.unanswered > self.kills["an answering fork"] + self.kills["the first process"] * _THREADS
+        too_many = self.unanswered > self.kills["a fork"] + self.kills["the first process"] * _THREADS
         return bool(self.wrong or self.hung or self.left or too_many)
 
 
@@ -84,7 +84,6 @@ class Campaign:
         self.tally = Tally()
         self._pool = engine._pool
         self._path, self._forks, self._seed = path, forks, seed
-        self._answering: set[int] = set()
         self._over = threading.Event()
 
     def run(self, progress: Progress) -> None:
@@ -123,22 +122,15 @@ class Campaign:
                     self.tally.wrong.append(f"{request['statement']}: {outcome!r} instead of {wanted!r}")
 
     def _answer(self, request: dict[str, Any]) -> Any:
-        process = None
         try:
-            begun = self._pool.begin(request)
-            if begun is not None:
-                process = begun.process
-                with self.tally.lock:
-                    self._answering.add(process or 0)
-            answer = self._pool.ask(request, seconds=PATIENCE, begun=begun)
+            answer = self._pool.ask(request, seconds=PATIENCE, begun=self._pool.begin(request))
             return answer.get("rows", answer)
         except Late:
             return Late
         except (RuntimeError, OSError, EOFError):
             return None
-        finally:
-            with self.tally.lock:
-                self._answering.discard(process or 0)
+        except Exception as error:
+            return error
 
     def _question(self, chance: random.Random) -> tuple[dict[str, Any], list[list[Any]]]:
         least, secret = chance.randrange(ROWS), chance.getrandbits(63)
@@ -168,18 +160,16 @@ class Campaign:
             nursery().is_warm = True  # what is distrusted here was stopped on purpose
 
     def _victim(self, chance: random.Random) -> tuple[str, int, int]:
-        kind = chance.random()
-        zygote = nursery()._current
+        kind, zygote = chance.random(), nursery()._current
+        if zygote is None or zygote.process.poll() is not None:
+            return "nothing", 0, 0
+        first = zygote.process.pid
         if kind < 0.1:
-            return "the first process", 0 if zygote is None else zygote.process.pid, signal.SIGKILL
+            return "the first process", first, signal.SIGKILL
         if kind < 0.2:
-            return "the first process, stopped for a while", 0 if zygote is None else zygote.process.pid, signal.SIGSTOP
-        with self.tally.lock:
-            answering = sorted(self._answering - {0})
-        if kind < 0.6 and answering:
-            return "an answering fork", chance.choice(answering), signal.SIGKILL
-        waiting = [standby.process for standby in list(self._pool._waiting) if standby.process]
-        return "a waiting fork", chance.choice(waiting) if waiting else 0, signal.SIGKILL
+            return "the first process, stopped for a while", first, signal.SIGSTOP
+        forks = _children(first)
+        return "a fork", chance.choice(forks) if forks else 0, signal.SIGKILL
 
 
 @contextmanager
@@ -242,10 +232,11 @@ def _look(*, before: int, descriptors: int) -> Iterator[str]:
 
 def _children(process: int | None = None) -> list[int]:
     number = process or os.getpid()
-    found: list[int] = []
-    for task in Path(f"/proc/{number}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return found
+    children: list[int] = []
+    with suppress(FileNotFoundError):  # a thread, or the process, has ended meanwhile
+        for task in Path(f"/proc/{number}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return children
 
 
 def report(tally: Tally, console: Console) -> None:

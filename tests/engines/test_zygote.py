@@ -238,6 +238,27 @@ def test_questions_leave_no_process_descriptor_or_file(nursery: Nursery) -> None
     assert eventually(lambda: children(process) == set())
 
 
+def test_few_processes_wait_for_their_end(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ending takes longer than asking, descriptors and folders do not pile up."""
+    monkeypatch.setattr(pools, "_BACKLOG", 3)
+    slow, end = threading.Event(), pools.Standby.end
+
+    def end_slowly(standby: pools.Standby) -> None:
+        if threading.current_thread().name == "hubbub-keeper":
+            slow.wait(60)
+        end(standby)
+
+    monkeypatch.setattr(pools.Standby, "end", end_slowly)
+    with DuckDB(limits=ONE, standbys=1) as engine:
+        ask(engine, "SELECT 1")
+        before = len(os.listdir("/proc/self/fd"))
+        for turn in range(25):
+            assert ask(engine, f"SELECT {turn}") == [[turn]]
+        assert len(os.listdir("/proc/self/fd")) <= before + 2 * (3 + 2)
+        assert len(os.listdir(engine._directory)) <= 3 + 3
+        slow.set()
+
+
 def test_engines_share_one_first_process_and_many_threads_ask_at_once(nursery: Nursery) -> None:
     answers: list[Any] = []
     with DuckDB(limits=ONE, standbys=1) as left, DuckDB(limits=ONE, standbys=2) as right:

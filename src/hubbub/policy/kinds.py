@@ -11,6 +11,7 @@ and dividing by the step round at most once, in the engine as in any other reade
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 
 from hubbub.errors import ParameterError
 
@@ -83,6 +84,7 @@ WIDEST = 1000
 """Bounds of reals lie within 2^WIDEST, and are at least 2^-WIDEST apart: nothing over- or underflows between them."""
 
 
+@lru_cache(maxsize=4096)
 def default_grid(bounds: tuple[Fraction, Fraction]) -> Fraction:
     """The largest power of two with at least 2^20 steps over the bounds.
 

@@ -23,6 +23,9 @@ from hubbub.engines.duckdb.nursery import FIRST_WORD, START, Birth, nursery
 from hubbub.engines.duckdb.wire import GO, is_readable, receive, send
 
 _PAUSE = 0.05
+_BACKLOG = 32
+"""Processes that may wait for their end at a time. Beyond that, whoever has an answer ends its own: on a busy machine,
+those who ask without a pause would else have ever more of them, with their descriptors and files."""
 _LOOK = 60.0
 """Seconds after which a thread without work looks whether anybody needs it still."""
 
@@ -75,13 +78,18 @@ class Standby:
         except (EOFError, OSError):
             raise RuntimeError("The engine's process ended without an answer.") from None
 
-    def end(self) -> None:
-        """Kills it, if it still runs, and waits until it has gone."""
+    def kill(self) -> None:
+        """Kill it, if it still runs."""
         with contextlib.suppress(OSError):
             if self.handle is not None:
                 signal.pidfd_send_signal(self.handle, signal.SIGKILL)
             elif self.process is not None:
                 os.kill(self.process, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill it, if it still runs, and wait until it has gone."""
+        self.kill()
+        with contextlib.suppress(OSError):
             self.channel.settimeout(START)
             while self.channel.recv(1 << 16):
                 pass
@@ -263,8 +271,12 @@ class _Keeper:
         return self._owner == os.getpid()
 
     def end(self, standby: Standby) -> None:
-        """End a process soon."""
-        self._ended.put(standby)
+        """End a process soon, or now where too many are to end."""
+        standby.kill()
+        if self._ended.qsize() < _BACKLOG:
+            self._ended.put(standby)
+        else:
+            standby.end()
 
     def close(self) -> None:
         """End what is to be ended, and stop."""

@@ -70,6 +70,9 @@ class DataOptions:
             return self._open(report)
 
     def _open(self, progress: "Progress | None") -> "Database":
+        from hubbub.engines.duckdb.nursery import nursery
+
+        nursery().prepare()  # it loads the engine while this process loads the rest
         from hubbub.ledger import OWNER
         from hubbub.session.opening import open as opened
 

@@ -4,9 +4,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -155,17 +156,24 @@ class Ledger(Looking):
     def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
         """Pay for a question, durably, or find an earlier payment for it. Nothing may be read earlier.
 
-        ``meanwhile`` is called, once or more, where an answer has to be made: the charge has been let through by then
-        and is not on disk yet. It must be quick, may not raise, and may read nothing private.
+        ``meanwhile`` is called once where an answer has to be made: the charge has been let through by then, and may
+        not be on disk yet. It may read nothing private.
         """
+        passed: SimpleQueue[bool] = SimpleQueue()
 
         def work(tx: Transaction) -> Ticket:
             ticket = rules.reserve(tx, ask)
-            if meanwhile is not None and ticket.answer is None:
-                meanwhile()
+            passed.put(ticket.answer is None)
             return ticket
 
-        return self._write(work)
+        writer = self._writing()
+        outcome = writer.submit(work)
+        if meanwhile is not None:  # not by the writer's thread: whoever it wakes takes its core, and the commit waits
+            outcome.add_done_callback(lambda _: passed.put(False))
+            with suppress(Empty):
+                if passed.get(timeout=self._patience):
+                    meanwhile()
+        return writer.wait(outcome)
 
     def settle(self, paid: Charged, answer: str) -> str:
         """Store the answer durably and give back the one to reply with: the first that was stored."""
@@ -192,10 +200,13 @@ class Ledger(Looking):
         return verify(self, progress=progress)
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
+        return self._writing().run(work)
+
+    def _writing(self) -> Writer:
         self._after_fork()
         if self._writer is None:
             raise LedgerReadOnly(f"The ledger {self.store.location} was opened only to look at. Open it for writing.")
-        return self._writer.run(work)
+        return self._writer
 
     @contextmanager
     def _looking(self) -> Iterator[StoreSession]:

@@ -12,7 +12,7 @@ Every method makes a job of what it is asked and hands it to the one door (``ses
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.public import PublicFacts
@@ -21,9 +21,6 @@ from hubbub.gate.attempt import Log
 from hubbub.ledger import OWNER, Ledger
 from hubbub.parameters import Real
 from hubbub.policy.tables import Policy, Value
-from hubbub.publish.offer import Wish
-from hubbub.publish.release.prospect import Prospect
-from hubbub.publish.strategies.strategy import Releasing, Strategy
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
@@ -39,9 +36,13 @@ from hubbub.query.read.scope import Fanout
 from hubbub.session.catalogue import PublicTables
 from hubbub.session.job import Draft, Job
 from hubbub.session.learning import fit_job
-from hubbub.session.publishing import Over, draft_publication, prospect
 from hubbub.session.questions import QuestionTerms, diagnosis_job, draft_sql, joint_job
 from hubbub.session.session import Session
+
+if TYPE_CHECKING:  # whoever asks in SQL does not wait for strategies to be loaded
+    from hubbub.publish.release.prospect import Prospect
+    from hubbub.publish.strategies.strategy import Releasing, Strategy
+    from hubbub.session.publishing import Over
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -193,9 +194,9 @@ class Database:
     @require_grant
     def publish(
         self,
-        strategy: Releasing[T],
+        strategy: "Releasing[T]",
         *,
-        over: Over,
+        over: "Over",
         epsilon: Real,
         delta: Real | None = None,
         table: str | None = None,
@@ -225,6 +226,9 @@ class Database:
             release = db.publish(sparse.Threshold(expected_false=10), over={"code": range(1 << 40)}, rows=4, epsilon=1)
             release.to_table(), release.cell({"code": 77})
         """
+        from hubbub.publish.offer import Wish
+        from hubbub.session.publishing import draft_publication
+
         said = {"table": table, "where": where, "cells": cells, "each": each, "rows": rows}
         wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
         return self._session.run(  # type: ignore[no-any-return]
@@ -234,9 +238,9 @@ class Database:
     @require_grant
     def explain_publish(
         self,
-        strategy: Strategy,
+        strategy: "Strategy",
         *,
-        over: Over,
+        over: "Over",
         epsilon: Real,
         delta: Real | None = None,
         table: str | None = None,
@@ -244,8 +248,11 @@ class Database:
         cells: int | None = None,
         each: int | None = None,
         rows: int | None = None,
-    ) -> Prospect:
+    ) -> "Prospect":
         """Say what that would cost, and how far ranges or marginals would be off. Free: nothing private is read."""
+        from hubbub.publish.offer import Wish
+        from hubbub.session.publishing import prospect
+
         said = {"table": table, "where": where, "cells": cells, "each": each, "rows": rows}
         wish = Wish(strategy=strategy, over=over, epsilon=epsilon, delta=delta, **said)  # type: ignore[arg-type]
         return prospect(wish, session=self._session, catalogue=self._catalogue())

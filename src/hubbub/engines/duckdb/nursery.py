@@ -113,6 +113,11 @@ class Nursery:
                 self._directory = tempfile.mkdtemp(prefix="hubbub-")
             return tempfile.mkdtemp(prefix="engine-", dir=self._directory)
 
+    def prepare(self) -> None:
+        """Start the first process, so that it gets warm while whoever needs it does other things."""
+        with self._lock:
+            self._find()
+
     def fork(self, channel: int) -> Birth:
         """Ask for a child at the other end of a channel."""
         with self._lock:

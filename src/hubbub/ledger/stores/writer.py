@@ -62,12 +62,20 @@ class Writer:
         self._thread.start()
 
     def run(self, work: Callable[[Transaction], T]) -> T:
-        """Do the work in a transaction of its own or of many; returns when it is durable."""
+        """Do the work in a transaction of its own or of many; return when it is durable."""
+        return self.wait(self.submit(work))
+
+    def submit(self, work: Callable[[Transaction], T]) -> "Future[T]":
+        """Have the work done in a transaction of its own or of many."""
         outcome: Future[T] = Future()
         with self._gate:
             if self._closed:
                 raise LedgerUnreachable(f"The ledger {self._store.location} was closed. Open it again.")
             self._tasks.put(_Task(work, outcome))
+        return outcome
+
+    def wait(self, outcome: "Future[T]") -> T:
+        """Return what submitted work has come to once it is durable."""
         try:
             return outcome.result(timeout=2 * self._patience)
         except TimeoutError:

@@ -71,18 +71,39 @@ def test_laplace(scale: Fraction, bits: int) -> None:
 
 
 @pytest.mark.parametrize("sigma", AWKWARD)
-@pytest.mark.parametrize("both", [True, False])
-def test_gaussian(sigma: Fraction, both: bool) -> None:
+@pytest.mark.parametrize("bits", [BITS, 192])
+def test_gaussian(sigma: Fraction, bits: int) -> None:
     reach = table.gaussian_reach(sigma)
     variance = real(sigma) ** 2
     weight = [mp.exp(-(mpf(h) ** 2) / (2 * variance)) for h in range(int(25 * sigma) + 25)]
-    total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
+    total = 2 * mp.fsum(weight) - 1
     truth, running = [], mpf(0)
-    for index in range(2 * reach - 1 if both else reach):
-        running += weight[abs(table.value_at(index)) if both else index]
+    for index in range(2 * reach - 1):
+        running += weight[abs(table.value_at(index))]
         truth.append(running / total)
-    check(table.gaussian(sigma**2, reach, signed=both), truth)
-    check(table.gaussian(sigma**2, reach, signed=both), truth, bits=192)
+    check(table.gaussian(sigma**2, reach), truth, bits=bits)
+
+
+def blocks_of(weight: list[Any], total: Any, count: int) -> list[Any]:
+    """Cumulative probabilities of flat parts and of wedges, each block beside its mirror image, added up one by one."""
+    flat = [weight[h + 1] for h in range(count) for _ in range(2)]
+    wedges = [weight[h] - weight[h + 1] for h in range(count) for _ in range(2)]
+    return list(itertools.accumulate(part / (2 * total) for part in flat + wedges))
+
+
+NARROW = [Fraction(1, 2), Fraction(355, 113), Fraction(33, 2), Fraction(1000, 33), Fraction(0.1) * 300]
+
+
+@pytest.mark.parametrize("scale", NARROW)
+@pytest.mark.parametrize("bits", [BITS, 192])
+def test_blocks(scale: Fraction, bits: int) -> None:
+    rate, reach = 1 / scale, table.reach(1 / scale)
+    r = mp.exp(-real(rate))
+    truth = blocks_of([r**h for h in range(reach + 1)], 1 / (1 - r), reach)
+    check(table.laplace_blocks(rate, reach), truth, bits=bits)
+    reach = table.gaussian_reach(scale)
+    weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(scale) ** 2)) for h in range(int(25 * scale) + 25)]
+    check(table.gaussian_blocks(scale**2, reach), blocks_of(weight, mp.fsum(weight), reach), bits=bits)
 
 
 def test_signed_order_counts_every_integer_once() -> None:
@@ -116,12 +137,13 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
             table.laplace(rate, count),
             [mp.fsum(mass[table.value_at(i)] for i in range(j)) for j in range(1, 2 * count)],
         ),
-        "half": (
-            table.gaussian(scale**2, count, signed=False),
-            [mp.fsum(weight[:j]) / one_sided for j in range(1, count + 1)],
+        "laplace blocks": (
+            table.laplace_blocks(rate, count),
+            blocks_of([r**h for h in range(count + 1)], 1 / (1 - r), count),
         ),
-        "signed": (
-            table.gaussian(scale**2, count, signed=True),
+        "gaussian blocks": (table.gaussian_blocks(scale**2, count), blocks_of(weight, one_sided, count)),
+        "gaussian": (
+            table.gaussian(scale**2, count),
             [
                 mp.fsum(weight[abs(table.value_at(i))] for i in range(j)) / (2 * one_sided - 1)
                 for j in range(1, 2 * count)
@@ -135,17 +157,31 @@ def test_bounds_hold_without_any_guard_bits(scale: Fraction, bits: int, monkeypa
             assert low <= exact * mpf(2) ** bits <= high, name
 
 
-@pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("wide", range(1, 9))
-def test_gaussian_bounds_hold_at_the_coarsest(wide: int, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaussian_bounds_hold_at_the_coarsest(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of a few bits and quotients of many: whatever a weight, a sum or the rest lacks would show."""
     bits, count = 40, 2
     monkeypatch.setattr(table, "GUARD", wide - bits)
     for hundredths in range(20, 144, 2):  # coarse weights vanish where each is at most half of the one before
         variance = Fraction(hundredths, 100)
         weight = [mp.exp(-(mpf(h) ** 2) / (2 * real(variance))) for h in range(60)]
-        total = weight[0] + (2 if both else 1) * mp.fsum(weight[1:])
-        truth = [mp.fsum(weight[(i + 1) // 2 if both else i] for i in range(j + 1)) / total for j in range(2 + both)]
-        found = table.gaussian(variance, count, signed=both)(bits)
-        for (low, high), exact in zip(found, truth, strict=True):
+        half = mp.fsum(weight)
+        signed = [mp.fsum(weight[(i + 1) // 2] for i in range(j + 1)) / (2 * half - 1) for j in range(3)]
+        for found, truth in (
+            (table.gaussian(variance, count)(bits), signed),
+            (table.gaussian_blocks(variance, count)(bits), blocks_of(weight, half, count)),
+        ):
+            for (low, high), exact in zip(found, truth, strict=True):
+                assert low <= exact * mpf(2) ** bits <= high
+
+
+@pytest.mark.parametrize("wide", range(2, 9))
+def test_laplace_blocks_hold_at_the_coarsest(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    bits, count = 40, 3
+    monkeypatch.setattr(table, "GUARD", wide - bits)
+    for tenths in range(12, 40):
+        rate = Fraction(tenths, 10)
+        r = mp.exp(-real(rate))
+        truth = blocks_of([r**h for h in range(count + 1)], 1 / (1 - r), count)
+        for (low, high), exact in zip(table.laplace_blocks(rate, count)(bits), truth, strict=True):
             assert low <= exact * mpf(2) ** bits <= high

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from hubbub.errors import CapacityError
-from hubbub.noise import discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
+from hubbub.noise import digits, discrete, discrete_gaussian, discrete_laplace, geometric, truncated_laplace
 from hubbub.noise import table as tables
 from hubbub.noise.entropy import substitute
-from hubbub.noise.exact import exp_minus_bounds
-from hubbub.noise.table import CHUNK, LawTable
+from hubbub.noise.flat_blocks import FlatBlocks
+from hubbub.noise.table import LawTable
 from tests.noise.sources import FALSE_ALARM, Array, Script, counts_of, follows, surprise
 
 DRAWS = 10**6
@@ -60,7 +60,7 @@ def law_of(name: str, scale: float) -> Array:
 
 @pytest.fixture
 def fresh_caches() -> Iterator[None]:
-    caches = (discrete.geometric_sampler, discrete._laplace, discrete._gaussian)
+    caches = (digits.geometric_sampler, discrete._laplace, discrete._gaussian)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -136,8 +136,8 @@ def test_large_scales_by_quantiles_and_low_digits(name: str, scale: Fraction) ->
     assert drawn.dtype == np.int64
     assert in_bins(name, drawn, scale) > FALSE_ALARM
     assert in_bins(name, sample(name, scale * Fraction(98, 100), size), scale) < FALSE_ALARM
-    digits = np.bincount(drawn & 1023, minlength=1024)
-    assert surprise(digits, np.full(1024, 1 / 1024)) > FALSE_ALARM  # flat within 1%, which this cannot see
+    low = np.bincount(drawn & 1023, minlength=1024)
+    assert surprise(low, np.full(1024, 1 / 1024)) > FALSE_ALARM  # flat within 1%, which this cannot see
     assert surprise(np.bincount((drawn >> 10) & 15, minlength=16), np.full(16, 1 / 16)) > FALSE_ALARM or scale < 1 << 22
 
 
@@ -189,18 +189,18 @@ def constant(*, of: int, values: int) -> LawTable:
 
 
 def test_a_sample_beyond_int64_is_refused_and_not_wrapped() -> None:
-    digits = (constant(of=0, values=2),) * 5
+    tables_of_zeros = (constant(of=0, values=2),) * 5
     edge = 1 << 12
-    kept = discrete._with_digits(Script([1] * 5), np.array([edge - 1], dtype=np.int64), digits)
+    kept = digits._with_digits(Script([1] * 5), np.array([edge - 1], dtype=np.int64), tables_of_zeros)
     assert kept.tolist() == [(edge - 1) << 50]
     with pytest.raises(CapacityError, match="wrapped") as caught:
-        discrete._with_digits(Script(), np.array([0, edge], dtype=np.int64), digits)
+        digits._with_digits(Script(), np.array([0, edge], dtype=np.int64), tables_of_zeros)
     assert str(caught.value).startswith("[out-of-range] ")
 
 
 def test_restarts_add_the_reach_each_time() -> None:
     """A geometric table that is passed twice: 17 + 17 + 3."""
-    law = discrete.geometric_sampler(Fraction(1))
+    law = digits.geometric_sampler(Fraction(1))
     assert law.reach == 17
     three = math.floor((1 - math.exp(-3.5)) * 2**64)
     assert law.one(Script([TOP, TOP, three])) == 37
@@ -227,37 +227,25 @@ def test_gaussian_beyond_its_table_is_rejected_from_a_geometric() -> None:
     assert law.one(Script([TOP, one_more, 0, TOP])) == 8
 
 
-def test_minus_zero_is_drawn_again() -> None:
-    law = discrete._laplace(Fraction(1000))
-    assert isinstance(law, discrete._WideLaplace)
-    assert law.one(Script([0, 0, 0])) == 0  # magnitude 0, sign plus
-    assert law.one(Script([0, 0, TOP, 0, TOP, TOP])) == -1023  # magnitude 0, sign minus, again
-    assert law.many(Script([0, 0, TOP, 0, TOP, TOP]), 1).tolist() == [-1023]
-
-
-def test_wide_gaussian_proposals_are_accepted_exactly() -> None:
-    """σ = 33 has shift 1: x = 2h + l."""
-    law = discrete._gaussian(Fraction(33))
-    assert isinstance(law, discrete._WideGaussian)
-    assert (law.shift, law.reach) == (1, math.ceil(6.5 * 16.5))
-    assert law._exponent(3, 1) == Fraction(7**2 - 6**2, 2 * 33**2)
-    assert law._exponent(5, 0) == 0
-    assert law.one(Script([0, 0, TOP, 0, 0, 0, 0, 0])) == 0  # minus zero (accepted, since x = 0) is drawn again
-    accept = math.floor(math.exp(-1 / (2 * 33**2)) * 2**64)
-    assert law.one(Script([0, TOP, 0, accept - (1 << 12)])) == 1
-    assert law.one(Script([0, TOP, TOP, accept - (1 << 12)])) == -1
-    assert law.one(Script([0, TOP, 0, accept + (1 << 12), 0, 0, 0, 5])) == 0
-    assert law.many(Script([0, TOP, accept - (1 << 30), TOP]), 1).tolist() == [-1]
-    assert law.many(Script([0, TOP, accept + (1 << 30), 0, TOP, 5, 0]), 1).tolist() == [1]
-
-
 def test_where_the_tables_change() -> None:
     assert isinstance(discrete._laplace(Fraction(32)), discrete._Signed)
-    assert isinstance(discrete._laplace(Fraction(33)), discrete._WideLaplace)
+    assert isinstance(discrete._laplace(Fraction(33)), FlatBlocks)
     assert isinstance(discrete._gaussian(Fraction(32)), discrete._Signed)
-    assert len(discrete.geometric_sampler(Fraction(1, 32)).digits) == 0
-    assert len(discrete.geometric_sampler(Fraction(1, 33)).digits) == 1
-    assert len(discrete.geometric_sampler(Fraction(1, 1 << 60)).digits) == 6
+    assert isinstance(discrete._gaussian(Fraction(32) + Fraction(1, 1 << 30)), FlatBlocks)
+    for make in (discrete._laplace, discrete._gaussian):
+        laws = {scale: make(Fraction(scale)) for scale in (33, 63, 64, 127, 128, 1000, 1 << 50)}
+        assert {scale: law.shift for scale, law in laws.items() if isinstance(law, FlatBlocks)} == {
+            33: 1,
+            63: 1,
+            64: 2,
+            127: 2,
+            128: 3,
+            1000: 5,
+            1 << 50: 46,
+        }
+    assert len(digits.geometric_sampler(Fraction(1, 32)).digits) == 0
+    assert len(digits.geometric_sampler(Fraction(1, 33)).digits) == 1
+    assert len(digits.geometric_sampler(Fraction(1, 1 << 60)).digits) == 6
 
 
 def test_every_table_has_one_value_more_than_thresholds() -> None:
@@ -265,14 +253,16 @@ def test_every_table_has_one_value_more_than_thresholds() -> None:
     wide = discrete._gaussian(Fraction(40))
     assert isinstance(laplace, discrete._Signed)
     assert isinstance(gaussian, discrete._Signed)
-    assert isinstance(wide, discrete._WideGaussian)
-    open_ended = discrete.geometric_sampler(Fraction(1, 40))
+    assert isinstance(wide, FlatBlocks)
+    open_ended = digits.geometric_sampler(Fraction(1, 40))
     for table, reach in ((laplace.table, laplace.reach), (gaussian.table, gaussian.reach)):
         assert sorted(table.values.tolist()) == list(range(1 - reach, reach + 1))
         assert len(table.values) == len(table._first_list) + 1
-    for table, reach in ((wide.top, wide.reach), (open_ended.top, open_ended.reach)):
-        assert table.values.tolist() == list(range(reach + 1))
-        assert len(table.values) == len(table._first_list) + 1
+    table, reach = wide.table, wide.reach
+    assert sorted(table.values.tolist()) == [*range(-reach, reach), *range(2 * reach, 4 * reach + 1)]
+    assert len(table.values) == len(table._first_list) + 1
+    assert open_ended.top.values.tolist() == list(range(open_ended.reach + 1))
+    assert len(open_ended.top.values) == len(open_ended.top._first_list) + 1
     assert [len(digit.values) for digit in open_ended.digits] == [1024]
 
 
@@ -310,39 +300,3 @@ def test_draws_are_announced_with_their_public_parameters() -> None:
 
 def test_counts_pool_what_is_outside() -> None:
     assert counts_of(np.array([5, 0, 1, 1, -3]), range(2)) == [1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("sigma", "high", "low"), [(33, 10, 1), (33, 40, 1), (1000, 25, 17), (1000, 60, 31), (10**9, 30, 12345)]
-)
-def test_wide_gaussian_vectors_accept_with_the_exact_probability(sigma: int, high: int, low: int) -> None:
-    """On both sides of what floats may leave open, for every part of the exponent; exact digits do the rest."""
-    law = discrete._gaussian(Fraction(sigma))
-    assert isinstance(law, discrete._WideGaussian)
-    below, above = law.top._first_list[high - 1], law.top._first_list[high]
-    top, digits = (below + above) // 2, low << 64 - law.shift
-    value = (high << law.shift) + low
-    exponent = Fraction(value**2 - (high << law.shift) ** 2, 2 * sigma**2)
-    accept = exp_minus_bounds(exponent, 64)[0]
-    for gap in (3, 1 << 20, 1 << 26):
-        assert law.many(Script([top, digits, accept - gap, 0]), 1).tolist() == [value]
-        assert law.one(Script([top, digits, 0, accept - gap])) == value
-        assert law.many(Script([top, digits, accept + gap, 0, 0, 5, 0]), 1).tolist() == [0]
-        assert law.one(Script([top, digits, 0, accept + gap, 0, 0, 0, 5])) == 0
-
-
-def test_large_arrays_are_filled_from_the_first_place_to_the_last() -> None:
-    asked: list[int] = []
-
-    def chunk(source: Any, size: int) -> Array:
-        asked.append(size)
-        return np.full(size, len(asked), dtype=np.int64)
-
-    for size, expected in (
-        (CHUNK, [CHUNK]),
-        (2 * CHUNK + 1, [CHUNK, CHUNK, 1]),
-    ):
-        asked.clear()
-        drawn = discrete._in_chunks(chunk, Script(), size)
-        assert asked == expected
-        assert drawn.tolist() == np.repeat(np.arange(1, len(asked) + 1), asked).tolist()

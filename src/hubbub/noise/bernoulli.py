@@ -68,7 +68,7 @@ def uniform_digits(count: int, width: int) -> np.ndarray[Any, np.dtype[np.int64]
     """Draw uniform integers of ``width`` bits; their number comes from the data, so the source is not given it."""
     count, width = whole("count", count), whole("width", width, least=1, most=WORD - 1)
     source = entropy.begin("uniform-digits", width=width)
-    return (words(source, count) >> np.uint64(WORD - width)).astype(np.int64)
+    return entropy.digits(source, count, width)
 
 
 def flip(source: Source, number: Exact) -> bool:
@@ -88,17 +88,21 @@ def flips(source: Source, number: Exact, size: int) -> Booleans:
 
 
 def flips_exp(source: Source, approximate: Floats, exponent: Callable[[int], Fraction]) -> Booleans:
-    """Independent coins, the i-th with probability exactly exp(-exponent(i)).
+    """Independent coins, the i-th with probability exactly exp(-exponent(i)); ``approximate`` holds float exponents."""
+    return flips_near(source, np.exp(-approximate), lambda index: exp_minus(exponent(index)))
 
-    ``approximate`` holds the exponents in floating point. A coin whose 64-bit uniform is within 2^-40 of the float
-    probability is undecided: it is settled by the exact exponent and as many further digits as it takes.
+
+def flips_near(source: Source, approximate: Floats, chance: Callable[[int], Exact]) -> Booleans:
+    """Independent coins, the i-th with probability exactly chance(i).
+
+    ``approximate`` holds the probabilities in floating point. A coin whose 64-bit uniform is within 2^-40 of the float
+    probability is undecided: it is settled by the exact probability and as many further digits as it takes.
     """
     drawn = words(source, len(approximate))
-    probability = np.exp(-approximate)
-    gap = drawn * 2.0**-WORD - probability
+    gap = drawn * 2.0**-WORD - approximate
     heads: Booleans = gap < 0
     for index in np.flatnonzero(np.abs(gap) <= FLOAT_SLACK):
-        heads[index] = Uniform(source, int(drawn[index]), WORD).below(exp_minus(exponent(int(index))))
+        heads[index] = Uniform(source, int(drawn[index]), WORD).below(chance(int(index)))
     return heads
 
 

@@ -17,9 +17,8 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.noise import entropy
 from hubbub.noise.bernoulli import Floats, flips_exp
-from hubbub.noise.entropy import Source, words
+from hubbub.noise.entropy import Integers, Source, words
 from hubbub.noise.exact import WORD, Uniform, exp_minus_bounds
-from hubbub.noise.table import Integers
 from hubbub.parameters import Real, non_negative, size_of_draw
 
 Whole = np.ndarray[Any, Any]

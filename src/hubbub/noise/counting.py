@@ -24,7 +24,7 @@ import numpy as np
 
 from hubbub.noise import entropy
 from hubbub.noise.bernoulli import as_probability, below, flips
-from hubbub.noise.discrete import geometric_sampler
+from hubbub.noise.digits import geometric_sampler
 from hubbub.noise.entropy import Source
 from hubbub.noise.exact import (
     WORD,

@@ -1,16 +1,15 @@
 """Exact integer noise at table speed: geometric, discrete Laplace and discrete Gaussian.
 
-The geometric law is memoryless, so a large scale splits exactly into independent digits, X = B·H + L: each digit has a
-table of at most 1024 entries. The Gaussian is not, but above a table's reach x = B·h + l can be proposed with h from a
-table and l uniform, and accepted with probability exp(-(2·B·h·l + l²) / 2σ²), which is near 1 and compared exactly.
+A small scale is one table. The geometric law is memoryless, so a large scale splits exactly into independent digits
+(``digits``). The symmetric laws are cut into flat blocks at large scales (``flat_blocks``).
 
 Privacy:
     Claim: every function here draws from exactly the law its docstring names.
-    Proof: each table is inverted exactly (``table``); a product of independent digits is the geometric law because
-        q^(B·h + l) = (q^B)^h · q^l; tails beyond a table restart by memorylessness (geometric) or by rejection from a
-        geometric (Gaussian); rejections accept with exactly the stated probability (``bernoulli.flips_exp``).
+    Proof: each table is inverted exactly (``table``); digits and blocks are exact too; tails beyond a table restart by
+        memorylessness (Laplace) or by rejection from a geometric (Gaussian), which keeps with exactly the stated
+        probability (``bernoulli.flip``).
     Needs: uniform, independent, secret bits from ``entropy``.
-    Ref: Canonne, Kamath, Steinke 2020 for the laws; Karney 2016 for the shape of the Gaussian rejection.
+    Ref: Canonne, Kamath, Steinke 2020 for the laws; Karney 2016 for the Gaussian's tail.
 """
 
 from collections.abc import Callable
@@ -21,20 +20,20 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from hubbub.errors import CapacityError
 from hubbub.noise import entropy
 from hubbub.noise import table as tables
-from hubbub.noise.bernoulli import flip, flips_exp
-from hubbub.noise.entropy import Source, bits, words
-from hubbub.noise.exact import WORD, exp_minus, log2_floor
-from hubbub.noise.table import CHUNK, Bounds, Integers, LawTable
+from hubbub.noise.bernoulli import flip
+from hubbub.noise.digits import DIRECT_SCALE, geometric_sampler
+from hubbub.noise.entropy import Integers, Source, bits
+from hubbub.noise.exact import exp_minus, log2_floor
+from hubbub.noise.flat_blocks import FlatBlocks, table_of_blocks
+from hubbub.noise.table import Bounds, LawTable
 from hubbub.parameters import Real, between, size_of_draw, whole
 
 LEAST_SCALE = Fraction(1, 1 << 20)
 MOST_SCALE = Fraction(1 << 60)
 
-DIGIT_BITS = 10
-DIRECT_SCALE = 32
+SHIFT = 0
 INT64_SCALE = Fraction(1 << 50)
 """Up to this scale noise is int64: the chance of passing 2^62 is under exp(-4096), and then it raises."""
 
@@ -113,33 +112,6 @@ class _Law(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Geometric:
-    """Digits 0 to 1023 below, and above them a digit without end whose table starts again when it is passed."""
-
-    digits: tuple[LawTable, ...]
-    top: LawTable
-    reach: int
-
-    def one(self, source: Source) -> int:
-        value = self._top_one(source)
-        for digit in reversed(self.digits):
-            value = value << DIGIT_BITS | digit.one(source)
-        return value
-
-    def _top_one(self, source: Source) -> int:
-        passed = 0
-        while (value := self.top.one(source)) == self.reach:
-            passed += self.reach
-        return passed + value
-
-    def many(self, source: Source, size: int) -> Integers:
-        high = self.top.many(source, size).astype(np.int64)
-        for index in np.flatnonzero(high == self.reach):
-            high[index] = self.reach + self._top_one(source)
-        return _with_digits(source, high, self.digits)
-
-
-@dataclass(frozen=True, slots=True)
 class _Signed:
     """A table of signed values; the last one stands for all that lies beyond, where ``beyond`` draws the magnitude."""
 
@@ -162,96 +134,6 @@ class _Signed:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class _WideLaplace:
-    """A sign and a geometric magnitude; minus zero is thrown away and drawn again, so that zero counts once."""
-
-    magnitude: _Geometric
-
-    def one(self, source: Source) -> int:
-        while True:
-            magnitude, negative = self.magnitude.one(source), bits(source, 1)
-            if magnitude or not negative:
-                return -magnitude if negative else magnitude
-
-    def many(self, source: Source, size: int) -> Integers:
-        return _in_chunks(self._chunk, source, size)
-
-    def _chunk(self, source: Source, size: int) -> Integers:
-        return _give_signs(source, self.magnitude.many(source, size), self._chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class _WideGaussian:
-    """x = 2^shift · h + l: h from the table of a half Gaussian, l uniform, accepted with probability near 1."""
-
-    top: LawTable
-    reach: int
-    shift: int
-    variance: Fraction
-
-    def one(self, source: Source) -> int:
-        while True:
-            high = self.top.one(source)
-            if high == self.reach:
-                high = _gaussian_tail(source, self.reach, self.variance / (1 << 2 * self.shift))
-            low, negative = bits(source, self.shift), bits(source, 1)
-            value = (high << self.shift) + low
-            if flip(source, exp_minus(self._exponent(high, low))) and (value or not negative):
-                return -value if negative else value
-
-    def _exponent(self, high: int, low: int) -> Fraction:
-        return ((high * low << self.shift + 1) + low * low) / (2 * self.variance)
-
-    def many(self, source: Source, size: int) -> Integers:
-        return _in_chunks(self._chunk, source, size)
-
-    def _chunk(self, source: Source, size: int) -> Integers:
-        high = self.top.many(source, size).astype(np.int64)
-        for index in np.flatnonzero(high == self.reach):
-            high[index] = _gaussian_tail(source, self.reach, self.variance / (1 << 2 * self.shift))
-        low = (words(source, size) >> np.uint64(WORD - self.shift)).astype(np.int64)
-        low_float = low.astype(np.float64)
-        approximate = low_float * (high * float(2 << self.shift) + low_float) * float(1 / (2 * self.variance))
-        kept = flips_exp(source, approximate, lambda i: self._exponent(int(high[i]), int(low[i])))
-        value = (high[kept] << self.shift) + low[kept]
-        value = _give_signs(source, value, self._chunk)
-        missing = size - len(value)
-        return np.concatenate([value, self._chunk(source, missing)]) if missing else value
-
-
-def _with_digits(source: Source, high: Integers, digits: tuple[LawTable, ...]) -> Integers:
-    if len(high) and int(high.max()) >= 1 << 62 - DIGIT_BITS * len(digits):
-        raise CapacityError("A noise sample passed 2^62; no wrapped value was used. Ask again.")
-    for digit in reversed(digits):
-        high <<= DIGIT_BITS
-        high += digit.many(source, len(high))
-    return high
-
-
-def _in_chunks(chunk: Callable[[Source, int], Integers], source: Source, size: int) -> Integers:
-    """Fill a large array piece by piece, so that the intermediate arrays stay in the processor's cache."""
-    if size <= CHUNK:
-        return chunk(source, size)
-    out = np.empty(size, dtype=np.int64)
-    for start in range(0, size, CHUNK):
-        piece = out[start : start + CHUNK]
-        piece[:] = chunk(source, len(piece))
-    return out
-
-
-def _give_signs(source: Source, magnitude: Integers, again: Callable[[Source, int], Integers]) -> Integers:
-    """Give each magnitude a fair sign; where that made minus zero, put a fresh signed sample."""
-    negative = np.unpackbits(np.frombuffer(words(source, -(-len(magnitude) // WORD)), dtype=np.uint8))[: len(magnitude)]
-    mask = -negative.astype(np.int64)
-    rejected = np.flatnonzero((mask != 0) & (magnitude == 0))
-    magnitude ^= mask
-    magnitude -= mask
-    if len(rejected):
-        magnitude[rejected] = again(source, len(rejected))
-    return magnitude
-
-
 def _gaussian_tail(source: Source, reach: int, variance: Fraction) -> int:
     """A half Gaussian given that it is at least ``reach``: exp(-(r+g)²/2v) = exp(-r²/2v) · exp(-rg/v) · exp(-g²/2v)."""
     beyond = geometric_sampler(reach / variance)
@@ -262,37 +144,48 @@ def _gaussian_tail(source: Source, reach: int, variance: Fraction) -> int:
 
 
 @lru_cache(maxsize=512)
-def geometric_sampler(rate: Fraction) -> _Geometric:
-    """P(k) proportional to exp(-rate·k): digits below while the scale is large, then one open table."""
-    digits = []
-    while rate * DIRECT_SCALE < 1:
-        digits.append(LawTable(range(1 << DIGIT_BITS), tables.digit(rate, 1 << DIGIT_BITS)))
-        rate *= 1 << DIGIT_BITS
-    reach = tables.reach(rate)
-    return _Geometric(tuple(digits), LawTable(range(reach + 1), tables.geometric(rate, reach)), reach)
+def _laplace(scale: Fraction) -> _Signed | FlatBlocks:
+    rate, shift = 1 / scale, _shift_of(scale)
+    narrow = rate * (1 << shift)
+    reach = tables.reach(narrow)
+
+    def beyond(source: Source) -> int:
+        return reach + geometric_sampler(narrow).one(source)
+
+    if not shift:
+        return _Signed(_two_sided_table(reach, tables.laplace(rate, reach)), reach, beyond)
+    table = table_of_blocks(reach, tables.laplace_blocks(narrow, reach))
+    return FlatBlocks(table=table, reach=reach, shift=shift, drop=_laplace_drop, unit=rate, beyond=beyond)
 
 
 @lru_cache(maxsize=512)
-def _laplace(scale: Fraction) -> _Signed | _WideLaplace:
-    rate = 1 / scale
-    if rate * DIRECT_SCALE < 1:
-        return _WideLaplace(geometric_sampler(rate))
-    reach = tables.reach(rate)
-    table = _two_sided_table(reach, tables.laplace(rate, reach))
-    return _Signed(table, reach, lambda source: reach + geometric_sampler(rate).one(source))
+def _gaussian(sigma: Fraction) -> _Signed | FlatBlocks:
+    shift = _shift_of(sigma)
+    narrow = (sigma / (1 << shift)) ** 2
+    reach = tables.gaussian_reach(sigma / (1 << shift))
+
+    def beyond(source: Source) -> int:
+        return _gaussian_tail(source, reach, narrow)
+
+    if not shift:
+        return _Signed(_two_sided_table(reach, tables.gaussian(narrow, reach)), reach, beyond)
+
+    def drop(height: Any, along: Any, unit: Any) -> Any:
+        """(B·h + l)² - (B·h)², in units of 1/2σ²."""
+        return along * (height * (2 << shift) + along) * unit
+
+    table = table_of_blocks(reach, tables.gaussian_blocks(narrow, reach))
+    return FlatBlocks(table=table, reach=reach, shift=shift, drop=drop, unit=1 / (2 * sigma**2), beyond=beyond)
 
 
-@lru_cache(maxsize=512)
-def _gaussian(sigma: Fraction) -> _Signed | _WideGaussian:
-    if sigma <= DIRECT_SCALE:
-        reach = tables.gaussian_reach(sigma)
-        table = _two_sided_table(reach, tables.gaussian(sigma**2, reach, signed=True))
-        return _Signed(table, reach, lambda source: _gaussian_tail(source, reach, sigma**2))
-    shift = log2_floor(sigma / DIRECT_SCALE) + 1
-    narrow = sigma / (1 << shift)
-    reach = tables.gaussian_reach(narrow)
-    top = LawTable(range(reach + 1), tables.gaussian(narrow**2, reach, signed=False))
-    return _WideGaussian(top, reach, shift, sigma**2)
+def _laplace_drop(height: Any, along: Any, unit: Any) -> Any:
+    """Return how far ln g falls over l steps: the same from any block, in units of 1/scale."""
+    return along * unit
+
+
+def _shift_of(scale: Fraction) -> int:
+    """Return the length of blocks, as a power of two, that brings the scale down to a table's; 0 for no blocks."""
+    return 0 if scale <= DIRECT_SCALE else log2_floor(scale / DIRECT_SCALE) + 1
 
 
 def _two_sided_table(reach: int, cumulative_of: Callable[[int], Bounds]) -> LawTable:

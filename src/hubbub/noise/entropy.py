@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hubbub.errors import EntropyError
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 KEY_BYTES = 32
 BUFFER_BYTES = 1 << 14
@@ -117,6 +118,16 @@ def words(source: Source, size: int) -> Words:
     out = np.empty(size, dtype=np.uint64)
     source.fill(out.view(np.uint8).data)
     return out
+
+
+def digits(source: Source, size: int, count: int) -> Integers:
+    """``size`` fresh uniform integers of ``count`` bits, at most 63, from no more bytes than those need."""
+    dtype = np.dtype(np.min_scalar_type((1 << count) - 1))
+    out = np.empty(size, dtype=dtype)
+    source.fill(out.view(np.uint8).data)
+    if count < 8 * dtype.itemsize:
+        out >>= 8 * dtype.itemsize - count
+    return out.astype(np.int64)
 
 
 def bits(source: Source, count: int) -> int:

@@ -23,10 +23,9 @@ import numpy as np
 
 from hubbub.noise import entropy
 from hubbub.noise.bernoulli import below, flip, flips
-from hubbub.noise.discrete import geometric_sampler
-from hubbub.noise.entropy import Source, words
+from hubbub.noise.digits import geometric_sampler
+from hubbub.noise.entropy import Integers, Source, words
 from hubbub.noise.exact import MORE_BITS, WORD, exp_minus
-from hubbub.noise.table import Integers
 from hubbub.parameters import positive, size_of_draw, whole
 
 _SLACK = 2.0**-30

@@ -27,11 +27,11 @@ import numpy as np
 from hubbub.errors import CapacityError
 from hubbub.noise import counting, entropy
 from hubbub.noise.bernoulli import below_many, flips
-from hubbub.noise.discrete import _laplace, check_scale, geometric_sampler
-from hubbub.noise.entropy import Source, words
+from hubbub.noise.digits import geometric_sampler
+from hubbub.noise.discrete import _laplace, check_scale
+from hubbub.noise.entropy import Integers, Source, words
 from hubbub.noise.exact import WORD, Exact, exactly, exp_minus
 from hubbub.noise.laws import laplace_tail_exactly
-from hubbub.noise.table import Integers
 
 MOST_SIZE = 1 << 63
 MOST_SHOWN = 1 << 27
@@ -92,7 +92,7 @@ def sample_empty(
 
 def uniform_draws(*, count: int, digits: int) -> Integers:
     """Draw uniform whole numbers of 1 … 2^digits, for cells whose number the source is not given."""
-    return _digits(entropy.begin("scattered-draws", digits=digits), count, digits) + 1
+    return _uniform(entropy.begin("scattered-draws", digits=digits), count, digits)
 
 
 def passes(magnitude: Integers, draws: Integers, level: int, digits: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -163,13 +163,12 @@ def _draw_kept(
         part[beyond] = least + sampler.many(source, len(beyond)) % (level - least)
     magnitude = np.maximum(part + 1, least) + sampler.many(source, count)
     width = digits - (level.bit_length() - 1)
-    return magnitude, (part << width) + _digits(source, count, width) + 1
+    return magnitude, (part << width) + _uniform(source, count, width)
 
 
-def _digits(source: Source, count: int, width: int) -> Integers:
-    if width == 0:
-        return np.zeros(count, dtype=np.int64)
-    return (words(source, count) >> np.uint64(WORD - width)).astype(np.int64)
+def _uniform(source: Source, count: int, width: int) -> Integers:
+    """Draw uniform whole numbers of 1 … 2^width."""
+    return entropy.digits(source, count, width) + 1
 
 
 def _below(source: Source, scale: Fraction, count: int, bound: int | None) -> Integers:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.noise.entropy import Source, words
+from hubbub.noise.entropy import Integers, Source, words
 from hubbub.noise.exact import WORD, Uniform, exp_minus_bounds, log2_floor
 
 BoundsList = list[tuple[int, int]]
@@ -90,30 +90,68 @@ def laplace(rate: Fraction, count: int) -> Callable[[int], BoundsList]:
     return bounds
 
 
-def gaussian(variance: Fraction, count: int, *, signed: bool) -> Callable[[int], BoundsList]:
-    """Weights g(h) = exp(-h²/2v): over 0, 1, -1, 2, … (signed, each value once) or over h = 0, 1, 2, … below ``count``.
-
-    The normaliser is the sum of all weights. Terms are added until they vanish at the working precision; what follows
-    term h sums to at most g(h) · v / h, because g(h + j) <= g(h) · exp(-hj/v).
-    """
+def gaussian(variance: Fraction, count: int) -> Callable[[int], BoundsList]:
+    """Weights g(k) = exp(-k²/2v) over 0, 1, -1, 2, -2, … up to ``count`` - 1 on both sides."""
 
     def bounds(bits: int) -> BoundsList:
-        wide = bits + GUARD
-        weights = _gaussian_weights(variance, count, wide)
-        times = 2 if signed else 1
-        tail = weights[-1][1] * math.ceil(variance / (len(weights) - 1))
-        total_low = weights[0][0] + times * sum(low for low, _ in weights[1:])
-        total_high = weights[0][1] + times * (sum(high for _, high in weights[1:]) + tail)
+        weights, (total_low, total_high) = _gaussian_weights(variance, count, bits + GUARD)
+        least, most = 2 * total_low - weights[0][1], 2 * total_high - weights[0][0]
         low_sum = high_sum = 0
         out = []
-        for j in range(2 * count - 1 if signed else count):
-            low, high = weights[(j + 1) // 2 if signed else j]
+        for j in range(2 * count - 1):
+            low, high = weights[(j + 1) // 2]
             low_sum += low
             high_sum += high
-            out.append(((low_sum << bits) // total_high, -(-(high_sum << bits) // total_low)))
+            out.append(((low_sum << bits) // most, -(-(high_sum << bits) // least)))
         return out
 
     return bounds
+
+
+def laplace_blocks(rate: Fraction, count: int) -> Callable[[int], BoundsList]:
+    """``blocks`` with G(h) = exp(-rate·h), whose sum over h >= 0 is 1 / (1 - exp(-rate))."""
+
+    def bounds(bits: int) -> BoundsList:
+        wide = bits + GUARD
+        one = 1 << wide
+        powers = _powers(rate, count + 1, wide)
+        ratio_low, ratio_high = powers[1]
+        total = (one << wide) // (one - ratio_low), -(-(one << wide) // (one - ratio_high))
+        return _blocks(powers, total, one, bits)
+
+    return bounds
+
+
+def gaussian_blocks(variance: Fraction, count: int) -> Callable[[int], BoundsList]:
+    """``blocks`` with G(h) = exp(-h²/2v)."""
+
+    def bounds(bits: int) -> BoundsList:
+        wide = bits + GUARD
+        weights, total = _gaussian_weights(variance, count + 1, wide)
+        return _blocks(weights[: count + 1], total, 1 << wide, bits)
+
+    return bounds
+
+
+def _blocks(weights: BoundsList, total: tuple[int, int], one: int, bits: int) -> BoundsList:
+    """Weights G(h + 1) for the pairs of blocks h = 0, 1, … below a count, then G(h) - G(h + 1) for the same again.
+
+    All envelopes together are 2·(G(0) + G(1) + …), twice the ``total``. The differences after j entries telescope to
+    2 - G(⌈j/2⌉) - G(⌊j/2⌋).
+    """
+    least, most = 2 * total[0], 2 * total[1]
+    count = len(weights) - 1
+    low_sum = high_sum = 0
+    sums = []
+    for j in range(2 * count):
+        low, high = weights[j // 2 + 1]
+        low_sum += low
+        high_sum += high
+        sums.append((low_sum, high_sum))
+    for j in range(1, 2 * count + 1):
+        (a_low, a_high), (b_low, b_high) = weights[(j + 1) // 2], weights[j // 2]
+        sums.append((low_sum + 2 * one - a_high - b_high, high_sum + 2 * one - a_low - b_low))
+    return [((low << bits) // most, -(-(high << bits) // least)) for low, high in sums]
 
 
 def _powers(rate: Fraction, count: int, wide: int) -> BoundsList:
@@ -128,8 +166,11 @@ def _powers(rate: Fraction, count: int, wide: int) -> BoundsList:
     return out
 
 
-def _gaussian_weights(variance: Fraction, count: int, wide: int) -> BoundsList:
-    """Bounds on exp(-h²/2v) · 2^wide for h = 0, 1, … until they vanish, but at least ``count`` of them."""
+def _gaussian_weights(variance: Fraction, count: int, wide: int) -> tuple[BoundsList, tuple[int, int]]:
+    """Bounds on exp(-h²/2v) · 2^wide for h = 0, 1, … until they vanish, but at least ``count`` of them; and on the sum.
+
+    What follows term h sums to at most g(h) · v / h, because g(h + j) <= g(h) · exp(-hj/v).
+    """
     step_low, step_high = exp_minus_bounds(1 / variance, wide)
     ratio_low, ratio_high = exp_minus_bounds(1 / (2 * variance), wide)
     low = high = 1 << wide
@@ -140,10 +181,10 @@ def _gaussian_weights(variance: Fraction, count: int, wide: int) -> BoundsList:
         out.append((low, high))
         ratio_low = ratio_low * step_low >> wide
         ratio_high = -(-ratio_high * step_high >> wide)
-    return out
+    tail = high * math.ceil(variance / (len(out) - 1))
+    return out, (sum(low for low, _ in out), sum(high for _, high in out) + tail)
 
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bounds = Sequence[tuple[int, int]]
 
 BUCKET_BITS = 16

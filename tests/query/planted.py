@@ -88,7 +88,7 @@ def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Query, Any]:
     return replace(found, where=()), names
 
 
-no_bounding_of_groups = _in_place(aggregate, "_choose", lambda rows, most, rank, places=False, alone=False: _placed(rows))
+no_bounding_of_groups = _in_place(aggregate, "_choose", lambda rows, most, rank, **told: _placed(rows))
 groups_by_data_order = _in_place(aggregate, "_choose", _by_data_order)
 groups_chosen_among_all_units = _in_place(aggregate, "_choose", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)

@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.engines.duckdb.scan import quote_name, scan_value
 from hubbub.engines.lower import relations
-from hubbub.engines.lower.aggregate import FEW, rows_for_a_pair
+from hubbub.engines.lower.unit_sums import FEW, rows_for_a_pair
 from hubbub.engines.nodes.words import relation
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy.kinds import INT128, Kind, integer

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.engines.lower import aggregate
+from hubbub.engines.lower import aggregate, unit_sums
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.nodes.queries import Query
 from hubbub.engines.nodes.scalars import Scalar
@@ -39,19 +39,19 @@ def _still_one_row(relation: Relation, policy: Policy) -> bool:
     return _one_row(relation.input if isinstance(relation, JoinPublic) else relation, policy)
 
 
-def _clamped_unless_a_key(what: str) -> Patch:
+def _clamped_unless_a_key(module: Any, what: str) -> Patch:
     """A column that rows are grouped by is not clamped when it is added up: its values, it is thought, are known."""
-    honest = getattr(aggregate, what)
+    honest = getattr(module, what)
 
     def made(op: Aggregate, *given: Any, **more: Any) -> Any:
         keys = [group.expression for group in op.groups]
         with planted.no_clamp() if any(one.argument in keys for one in op.tallies) else nullcontext():
             return honest(op, *given, **more)
 
-    return in_place(aggregate, what, made)
+    return in_place(module, what, made)
 
 
-def _by_few_bits(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
+def _by_few_bits(rows: Query, most: int, rank: Scalar, *, places: bool = False, alone: bool = False) -> Query:
     return planted._placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY hash(unit) % 3 ORDER BY hash(unit, code), unit, code)"
         " AS rank FROM (",
@@ -196,7 +196,10 @@ QUERIES = (
         name="unclamped group key",
         about="A column that is also a group key is added up without its bounds.",
         subject=questions.POINTS,
-        patch=both(_clamped_unless_a_key("_code_rows"), _clamped_unless_a_key("_pairs")),
+        patch=both(
+            _clamped_unless_a_key(aggregate, "_code_rows"),
+            both(_clamped_unless_a_key(unit_sums, "add_pairs"), _clamped_unless_a_key(unit_sums, "add_chosen")),
+        ),
         caught=Caught.REPLAY,
     ),
     Planted(

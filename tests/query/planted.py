@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 from hubbub import noise
-from hubbub.engines.lower import aggregate, histogram, relations
+from hubbub.engines.lower import aggregate, histogram, relations, unit_sums
 from hubbub.engines.lower import grid_steps as steps
 from hubbub.engines.nodes.queries import Query, Select
 from hubbub.engines.nodes.scalars import Node, Scalar
@@ -52,11 +52,13 @@ def _unkeyed(*rows: str | Node) -> Query:
 
 
 def _placed(*rows: str | Node) -> Query:
-    """With the place of each row among those of its unit and group."""
-    return _unkeyed("SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place FROM (", *rows, ") AS y")
+    """With the place of each row among those of its unit and group, none of which is said to be alone."""
+    return _unkeyed(
+        "SELECT *, row_number() OVER (PARTITION BY unit, code) - 1 AS place, unit AS own FROM (", *rows, ") AS y"
+    )
 
 
-def _by_data_order(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
+def _by_data_order(rows: Query, most: int, rank: Scalar, *, places: bool = False, alone: bool = False) -> Query:
     """The groups that come first in the data."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY unit ORDER BY first) AS rank FROM (SELECT *, "
@@ -66,7 +68,7 @@ def _by_data_order(rows: Query, most: int, rank: Scalar, *, places: bool = False
     )
 
 
-def _among_all_units(rows: Query, most: int, rank: Scalar, *, places: bool = False) -> Query:
+def _among_all_units(rows: Query, most: int, rank: Scalar, *, places: bool = False, alone: bool = False) -> Query:
     """The groups that most units have: one unit can switch everybody's."""
     return _placed(
         "SELECT * FROM (SELECT *, dense_rank() OVER (ORDER BY size DESC, code) AS rank FROM (SELECT *, "
@@ -86,12 +88,12 @@ def _with_null_units(self: relations.Lowering, op: Scan) -> tuple[Query, Any]:
     return replace(found, where=()), names
 
 
-no_bounding_of_groups = _in_place(aggregate, "_choose", lambda rows, most, rank, places=False: _placed(rows))
+no_bounding_of_groups = _in_place(aggregate, "_choose", lambda rows, most, rank, **told: _placed(rows))
 groups_by_data_order = _in_place(aggregate, "_choose", _by_data_order)
 groups_chosen_among_all_units = _in_place(aggregate, "_choose", _among_all_units)
 rows_of_null_units_kept = _in_place(relations.Lowering, "_scan", _with_null_units)
-count_not_bounded = _in_place(aggregate, "_rows", lambda many, bounds, always: many)
-places_not_bounded = _in_place(aggregate, "_count_placed", lambda tally: function("count", STAR))
+count_not_bounded = _in_place(unit_sums, "bound_rows", lambda many, bounds, always: many)
+places_not_bounded = _in_place(unit_sums, "count_placed", lambda tally: function("count", STAR))
 
 # Names
 
@@ -155,10 +157,10 @@ def no_clamp() -> Iterator[None]:
 
 
 no_clamp_of_a_units_total = _in_place(
-    aggregate, "bound_total", lambda node, bounds: function("coalesce", cast(node, "int128"), number(0))
+    unit_sums, "bound_total", lambda node, bounds: function("coalesce", cast(node, "int128"), number(0))
 )
-no_clamp_of_rows = _in_place(aggregate, "steps", _row_clamp_far_out)
-an_error_for_some_rows = _in_place(aggregate, "steps", _raising)
+no_clamp_of_rows = _in_place(unit_sums, "steps", _row_clamp_far_out)
+an_error_for_some_rows = _in_place(unit_sums, "steps", _raising)
 
 # Errors after the charge
 

@@ -168,30 +168,30 @@ def test_neighbours_differ_by_one_unit_in_few_keys(forum: Forum) -> None:
     assert replays(forum) == []
 
 
-def _rows_counted(op: Aggregate, held: Query) -> tuple[RowSource, Scalar]:
-    source, units = honest_weighed(op, held)
+def _rows_counted(op: Aggregate, held: Query, units: Scalar) -> tuple[RowSource, Scalar]:
+    source, counted = honest_weighed(op, held, units)
     rows = op.tallies and op.tallies[0].measure is Measure.ROWS and all(group.private for group in op.groups)
-    return source, cast(function("sum", name("t0")), "text") if rows else units
+    return source, cast(function("sum", name("t0")), "text") if rows else counted
 
 
 honest_weighed, honest_chosen = keyed._weigh, keyed.choose
 
 
-def _by_dense_code(rows: Query, most: int, rank: Any, *, places: bool = False) -> Query:
+def _by_dense_code(rows: Query, most: int, rank: Any, *, places: bool = False, alone: bool = False) -> Query:
     """Codes that the engine gives to keys as it meets them decide which groups a unit keeps."""
     return raw(
         "SELECT * FROM (SELECT *, ",
         rank,
         " OVER (PARTITION BY unit ORDER BY dense) AS rank, row_number() OVER "
-        "(PARTITION BY unit, code) - 1 AS place FROM (SELECT *, dense_rank() "
+        "(PARTITION BY unit, code) - 1 AS place, unit AS own FROM (SELECT *, dense_rank() "
         "OVER (ORDER BY size DESC, code) AS dense FROM (SELECT *, count(*) OVER (PARTITION BY code) AS size FROM (",
         rows,
         f") AS a) AS b) AS c) AS d WHERE rank <= {most} AND coalesce($1, $2) IS NOT NULL",
     )
 
 
-def _unbounded(rows: Query, most: int, rank: Any, *, places: bool = False) -> Query:
-    return honest_chosen(rows, 10**6, rank, places=places)
+def _unbounded(rows: Query, most: int, rank: Any, *, places: bool = False, alone: bool = False) -> Query:
+    return honest_chosen(rows, 10**6, rank, places=places, alone=alone)
 
 
 FAULTS = {

@@ -221,20 +221,20 @@ def _all_that_may(limits: Together, chosen: Query) -> Query:
     return select(within(chosen), STAR, alias(cast(sharing.count_rows(limits), "int64"), "allowed"))
 
 
-def _by_everyone(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, places: bool = False) -> Query:
+def _by_everyone(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, **more: Any) -> Query:
     """What others have is taken off the total too."""
-    honest = _ranked(rows, rank, order, places=places)
+    honest = _ranked(rows, rank, order, **more)
     summed = [] if adding is None else [alias(over(function("sum", adding), partition=[], order=order), limit.SO_FAR)]
     return select(within(honest, "honest"), STAR, *summed)
 
 
-def _as_they_come(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, places: bool = False) -> Query:
+def _as_they_come(rows: Query, rank: Apply, order: Any, *, adding: Scalar | None = None, **more: Any) -> Query:
     """In the order in which groups come out of the engine."""
     if adding is None:
-        return _ranked(rows, rank, order, places=places)
+        return _ranked(rows, rank, order, **more)
     placed = raw("SELECT *, row_number() OVER () AS came FROM (", rows, ") AS y")
     summed = over(function("sum", adding), partition=[name("unit")], order=[name("came")])
-    honest = _ranked(placed, rank, order, places=places)
+    honest = _ranked(placed, rank, order, **more)
     return select(within(honest, "honest"), but("came"), alias(summed, limit.SO_FAR))
 
 

@@ -7,27 +7,26 @@ Capacity: a row adds at most 2^63 steps, a unit at most 2^63 to a group: both ar
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hubbub.engines.lower import group_codes as codes
 from hubbub.engines.lower import histogram, total_limit
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.lower import total_limit as together
-from hubbub.engines.lower.grid_steps import bound_total, cut_in_proportion, steps
+from hubbub.engines.lower import unit_sums as sums
+from hubbub.engines.lower.grid_steps import steps
 from hubbub.engines.lower.group_codes import list_keys
-from hubbub.engines.lower.histogram import CODE, FULL, KEPT, PLACE, RANK, full, rank_rows
+from hubbub.engines.lower.histogram import CODE, FULL, KEPT, RANK, full, rank_rows
 from hubbub.engines.lower.relations import SECRETS, Lowering, Origins
 from hubbub.engines.lower.scalars import lower
-from hubbub.engines.lower.unit_operations import UNIT, alike
+from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import KeyTable, Lowered, Query, RowSource
 from hubbub.engines.nodes.scalars import Apply, Operator, Scalar, Tag
 from hubbub.engines.nodes.words import (
     STAR,
-    TRUE,
     alias,
     but,
-    case,
     cast,
     constant,
     function,
@@ -36,19 +35,15 @@ from hubbub.engines.nodes.words import (
     join,
     name,
     number,
-    present,
     relation,
     select,
     with_once,
     within,
 )
 from hubbub.errors import CapacityError, ParameterError
-from hubbub.policy.kinds import INT64, Kind, Type, of
+from hubbub.policy.kinds import Type, of
 from hubbub.policy.tables import Table
-from hubbub.query.ops import Aggregate, JoinOwn, Measure, Relation, Tally, below
-
-FEW = 32
-"""Rows of a unit in a group, up to which its groups are chosen before they are added up."""
+from hubbub.query.ops import Aggregate, Measure
 
 _CODE_BITS = 32
 
@@ -74,41 +69,44 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     lowering = Lowering(tables, origins)
     if many and not wide:
         raise CapacityError(f"There are {cells:,} groups, and {codes.PACKED:,} are too many. Ask for fewer.")
-    every = coded = _code_rows(op, lowering, keys)
     choose = keyed.choose if private or many else _choose
     choosing = (private or op.most_groups < cells) and not op.single
     least = total_limit.least_limit(op) if wide and (choosing or op.together is not None) else 0
+    several, summed = _look_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
+    few = 0 < sums.rows_for_a_pair(op) <= sums.FEW and not sums.has_pairs(op.input)
+    ranked = few and choosing and not several and op.together is None
+    placed = ranked and not private and sums.only_counts(op)
+    apart = ranked and not placed and sums.is_plain(op) and not (private and keyed.needs_pairs(op))
+    carried, shown = sums.carry_values(op) if apart else ([], None)
+    every = coded = _code_rows(op, lowering, keys, shown)
     if least:
         coded = total_limit.select_crowded()
-    several, summed = _look_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
-    few, placed = 0 < rows_for_a_pair(op) <= FEW and not _has_pairs(op.input), False
     if several:
         kept = choose(coded, op.most_groups, function("dense_rank"), places=True) if choosing else coded
         again, alone = select(relation(KEPT), STAR), op.single or not (summed or private)
     if op.together is not None:
         counted = together.gather(op, again if several else coded)
         shared = choose(counted, op.most_groups, function("row_number"), adding=together.count_rows(op.together))
-        pairs = _cut(op, together.allow(op.together, shared))
+        pairs = sums.add_limited(op, together.allow(op.together, shared))
     elif several:
-        pairs = _singles(op, again) if alone else _pairs(op, again, grouped=bool(op.groups))
-    elif op.single:
-        pairs = _singles(op, coded)
-    elif not choosing:
-        pairs = _pairs(op, coded, grouped=bool(op.groups))
-    elif few:
-        placed = not private and _only_counts(op)
-        pairs = choose(coded, op.most_groups, function("dense_rank"), places=placed)
-        pairs = pairs if placed else _pairs(op, pairs, grouped=True)
+        pairs = sums.add_singles(op, again) if alone else sums.add_pairs(op, again, grouped=bool(op.groups))
+    elif apart:
+        pairs = sums.add_chosen(op, choose(coded, op.most_groups, function("dense_rank"), alone=True), carried)
+    elif placed:
+        pairs = choose(coded, op.most_groups, function("dense_rank"), places=True)
     else:
-        pairs = choose(_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
+        pairs = _bound_sums(op, coded, choose if choosing else None, first=ranked)
     code = name(CODE) if op.groups else alias(number(0), CODE)
-    numbers = [_count_placed(tally) if placed else _total(op, index) for index, tally in enumerate(op.tallies)]
+    units = function("sum", name(sums.UNITS)) if apart else function("count", STAR)
+    numbers = [
+        sums.count_placed(tally) if placed else _total(op, index, units) for index, tally in enumerate(op.tallies)
+    ]
     totals = [cast(one, "text") for one in numbers]
     totals += [histogram.look_up_group(one, grouped=bool(op.groups)) for one in several if one.startswith("histogram")]
     keyed_ = choosing or op.together is not None or (several and not op.single)
     secrets = SECRETS if keyed_ else lowering.secrets
     if private:
-        made = keyed.statement(op, pairs, totals, keys=keys, secrets=secrets)
+        made = keyed.statement(op, pairs, totals, units, keys=keys, secrets=secrets)
     else:
         source = within(
             pairs if summed or op.groups else select(None, number(1))
@@ -119,6 +117,17 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     for called, query in reversed([*first, *several.items()]):
         made = replace(made, query=with_once(query, called, select(within(made.query), STAR)))
     return made
+
+
+def _bound_sums(op: Aggregate, coded: Query, choose: Callable[..., Query] | None, *, first: bool) -> Query:
+    """Add up what units give to their groups, which are chosen first, or afterwards, or not at all."""
+    if op.single:
+        return sums.add_singles(op, coded)
+    if choose is None:
+        return sums.add_pairs(op, coded, grouped=bool(op.groups))
+    if first:
+        return sums.add_pairs(op, choose(coded, op.most_groups, function("dense_rank")), grouped=True)
+    return choose(sums.add_pairs(op, coded, grouped=True), op.most_groups, function("row_number"))
 
 
 def _keys(op: Aggregate) -> tuple[KeyTable, ...]:
@@ -147,8 +156,13 @@ def _full(op: Aggregate, *, placed: bool) -> Query:
     return full(min(most), grouped=bool(op.groups), placed=placed)
 
 
-def _code_rows(op: Aggregate, lowering: Lowering, keys: Sequence[KeyTable]) -> Query:
-    """Give each row in a public group its unit, its group's code, and the steps or presence that tallies need."""
+def _code_rows(
+    op: Aggregate, lowering: Lowering, keys: Sequence[KeyTable], carried: Sequence[Scalar] | None = None
+) -> Query:
+    """Give each row in a public group its unit, its group's code, and the steps or presence that tallies need.
+
+    Or else what is carried of the values ``a0``, ``a1``, …, to be prepared once the groups of units are chosen.
+    """
     rows, names = lowering.relation(op.input)
     shown: list[Scalar] = [alias(lower(group.expression, names), f"g{index}") for index, group in enumerate(op.groups)]
     shown += [
@@ -173,152 +187,43 @@ def _code_rows(op: Aggregate, lowering: Lowering, keys: Sequence[KeyTable]) -> Q
     shown = [name(UNIT)]
     if op.groups:
         shown.append(alias(keyed.code(op) if keyed.is_private(op) else codes.code(op.groups, places), CODE))
-    for index, tally in enumerate(op.tallies):
+    for index, tally in enumerate(op.tallies) if carried is None else ():
         if tally.argument is not None:
-            shown.append(alias(_prepare_value(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))
+            shown.append(alias(sums.prepare_value(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))
     for index, wanted in enumerate(op.histograms):
         shown.append(alias(steps(wanted, name(f"b{index}"), wanted.argument.kind), histogram.column(index)))
-    return select(source, *shown, where=within_ranges)
+    return select(source, *shown, *(carried or ()), where=within_ranges)
 
 
-def _prepare_value(tally: Tally, value: Scalar, kind: Kind) -> Scalar:
-    match tally.measure:
-        case Measure.TOTAL:
-            return steps(tally, value, kind)
-        case Measure.DISTINCT:
-            return alike(value, kind)
-        case Measure.ROWS | Measure.UNITS:
-            return case((present(value), TRUE))
-
-
-def _pairs(op: Aggregate, coded: Query, *, grouped: bool) -> Query:
-    """Add up what each unit gives to each of its groups, within the tally's bounds."""
-    shown: list[Scalar] = []
-    for index, tally in enumerate(op.tallies):
-        value = None if tally.argument is None else name(f"s{index}")
-        many = function("count", STAR if value is None else value)
-        match tally.measure:
-            case Measure.DISTINCT:
-                continue
-            case Measure.UNITS if value is None:
-                continue
-            case Measure.UNITS:
-                made = cast(infix(">", many, number(0)), "int64")
-            case Measure.ROWS:
-                made = _rows(many, tally.bounds, always=value is None)
-            case Measure.TOTAL:
-                if value is None:
-                    raise ParameterError("argument", "given for a total", None)
-                made = bound_total(cut_in_proportion(function("sum", value), many, tally.most_rows), tally.bounds)
-        shown.append(alias(made, f"t{index}"))
-    by = [name(UNIT), *([name(CODE)] if grouped else [])]
-    return select(within(coded), *by, *shown, by=by)
-
-
-def _cut(op: Aggregate, pairs: Query) -> Query:
-    """Do the same where it is known how many rows of a unit count in a group."""
-    shown: list[Scalar] = []
-    for index, tally in enumerate(op.tallies):
-        many = name(together.ROWS if tally.argument is None else together.values(index))
-        match tally.measure:
-            case Measure.DISTINCT:
-                continue
-            case Measure.UNITS if tally.argument is None:
-                continue
-            case Measure.UNITS:
-                made = cast(infix(">", many, number(0)), "int64")
-            case Measure.ROWS:
-                made = _rows(together.fewer(tally, many), tally.bounds, always=False)
-            case Measure.TOTAL:
-                made = bound_total(together.less(tally, name(together.steps(index)), many), tally.bounds)
-        shown.append(alias(made, f"t{index}"))
-    return select(within(pairs), name(UNIT), name(CODE), *shown)
-
-
-def _singles(op: Aggregate, coded: Query) -> Query:
-    """Show what each row adds, where it is all that its unit has."""
-    shown: list[Scalar] = [name(CODE)] if op.groups else []
-    for index, tally in enumerate(op.tallies):
-        value = name(f"s{index}")
-        if tally.measure is Measure.DISTINCT:
-            continue
-        if tally.measure is Measure.TOTAL:
-            shown.append(alias(bound_total(value, tally.bounds), f"t{index}"))
-        elif tally.measure is Measure.ROWS or tally.argument is not None:
-            there = _whole(min(max(1, tally.bounds[0]), tally.bounds[1]))
-            counted = there if tally.argument is None else case((present(value), there), otherwise=_whole(0))
-            shown.append(alias(counted, f"t{index}"))
-    return select(within(coded), *(shown or [STAR]))
-
-
-def _rows(many: Scalar, bounds: tuple[int, int], *, always: bool) -> Scalar:
-    """Clamp a number of rows. A unit that has a row in a group at all, but no value, adds nothing."""
-    if bounds[0] <= 0:
-        top = constant(max(bounds[1], bounds[0]), of(Type.INTEGER)) if bounds[1] < INT64[1] else None
-        return many if top is None else function("least", many, top)
-    counted = bound_total(many, bounds)
-    return counted if always else case((infix(">", many, _whole(0)), counted), otherwise=_whole(0))
-
-
-def rows_for_a_pair(op: Aggregate) -> int:
-    """Return how many rows of a unit in one group are of use, as its bounds see it; 0 where they do not say."""
-    found = [0]
-    for tally in op.tallies:
-        if tally.measure is Measure.ROWS:
-            found.append(tally.linf)
-        elif tally.measure is Measure.TOTAL and tally.clamp is not None:
-            step = max(abs(end - tally.origin) for end in tally.clamp) / tally.grid
-            found.append(math.ceil(tally.linf / step) if step else 1)
-    return max(found)
-
-
-def _has_pairs(op: Relation) -> bool:
-    """Return whether rows stand beside other rows of their unit: then there are many of them in a group."""
-    return isinstance(op, JoinOwn) or any(_has_pairs(one) for one in below(op))
-
-
-def _choose(rows: Query, most: int, rank: Apply, *, adding: Scalar | None = None, places: bool = False) -> Query:
+def _choose(
+    rows: Query, most: int, rank: Apply, *, adding: Scalar | None = None, places: bool = False, alone: bool = False
+) -> Query:
     """Keep so many groups of a unit, by a hash of unit and group under the secrets; equal hashes by the code.
 
     The unit itself separates units, so no collision can let one unit's groups decide about another's. The last hash
     is of unit, group and secret together: hashing them one by one would prefer the same groups in every unit. Half of
-    it and the code are one number, which is sorted faster than two.
+    it and the code are one number, which is sorted faster than two. ``alone`` tells rows apart as ``OWN`` says.
     """
     mixed = hash_keyed(Tag.LISTED, name(UNIT), name(CODE))
     low = cast(number((1 << _CODE_BITS) - 1), "uint64")
     high = infix("<<", infix("&", mixed, low), number(_CODE_BITS))
     both = infix("|", high, cast(name(CODE), "uint64"))
     ordered = select(within(rows), but(CODE), alias(both, _ORDER))
-    numbered = rank_rows(ordered, rank, [name(_ORDER)], adding=adding, places=places)
-    told = alias(cast(infix("&", name(_ORDER), low), "int32"), CODE)
-    return select(within(numbered), but(_ORDER, RANK), told, where=[infix("<=", name(RANK), _whole(most))])
+    following = name(_ORDER) if alone else None
+    numbered = rank_rows(ordered, rank, [name(_ORDER)], adding=adding, places=places or alone, following=following)
+    told: list[Scalar] = [alias(cast(infix("&", name(_ORDER), low), "int32"), CODE)]
+    if alone:
+        told.append(alias(sums.tell_alone(name(_ORDER)), sums.OWN))
+    return select(within(numbered), but(_ORDER, RANK), *told, where=[infix("<=", name(RANK), _whole(most))])
 
 
-def _only_counts(op: Aggregate) -> bool:
-    """Return whether tallies ask no more of a unit and a group than how many rows there are, or if there is one."""
-    return all(
-        tally.argument is None
-        and (tally.measure is Measure.UNITS or (tally.measure is Measure.ROWS and tally.bounds[0] <= 0))
-        for tally in op.tallies
-    )
-
-
-def _count_placed(tally: Tally) -> Scalar:
-    """Count for such a tally, over rows that have their places, as many of each unit as it allows.
-
-    A unit's rows in a group have the places 0, 1, … once each, so that it does not matter which row has which.
-    """
-    most = 1 if tally.measure is Measure.UNITS else max(tally.bounds)
-    return function("count", case((infix("<", name(PLACE), _whole(most)), TRUE)))
-
-
-def _total(op: Aggregate, index: int) -> Scalar:
+def _total(op: Aggregate, index: int, units: Scalar) -> Scalar:
     tally = op.tallies[index]
     if tally.measure is Measure.DISTINCT:
         found = histogram.look_up_group(histogram.distinct_table(index), grouped=bool(op.groups))
         return function("coalesce", found, number(0))
     if tally.measure is Measure.UNITS and tally.argument is None:
-        return function("count", STAR)
+        return units
     return function("coalesce", function("sum", name(f"t{index}")), number(0))
 
 

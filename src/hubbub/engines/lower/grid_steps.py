@@ -14,6 +14,7 @@ from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
 from hubbub.query.ops import Histogram, Tally
 
 _MOST_PROPORTION = 1 << 20
+_UNBOUNDED = "Reals are added up within bounds. Declare bounds for the column."
 
 
 def steps(tally: Tally | Histogram, value: Scalar, kind: Kind) -> Scalar:
@@ -23,7 +24,7 @@ def steps(tally: Tally | Histogram, value: Scalar, kind: Kind) -> Scalar:
 
 def _real(tally: Tally | Histogram, value: Scalar) -> Scalar:
     if tally.clamp is None:
-        raise CapacityError("Reals are added up within bounds. Declare bounds for the column.")
+        raise CapacityError(_UNBOUNDED)
     try:
         low, high, origin, grid = (float(part) for part in (*tally.clamp, tally.origin, tally.grid))
     except OverflowError:
@@ -43,6 +44,22 @@ def _real(tally: Tally | Histogram, value: Scalar) -> Scalar:
 
 def _round(value: float) -> int:
     return round(value) if math.isfinite(value) else INT128[1]
+
+
+def find_ends(tally: Tally, kind: Kind) -> tuple[int, int]:
+    """Return the least and the most steps that a value can be; for values that ``steps`` has not refused.
+
+    All that is done to a value keeps order, in DOUBLE too, so the ends of its range become the ends of its steps.
+    """
+    if kind.type is Type.REAL:
+        if tally.clamp is None:
+            raise CapacityError(_UNBOUNDED)
+        low, high, origin, grid = (float(part) for part in (*tally.clamp, tally.origin, tally.grid))
+        return _round((low - origin) / grid), _round((high - origin) / grid)
+    low_, high_ = (Fraction(end) for end in kind.range)
+    if tally.clamp is not None:
+        low_, high_ = (min(max(end, tally.clamp[0]), tally.clamp[1]) for end in (low_, high_))
+    return round((low_ - tally.origin) / tally.grid), round((high_ - tally.origin) / tally.grid)
 
 
 def _whole(tally: Tally | Histogram, value: Scalar, kind: Kind) -> Scalar:

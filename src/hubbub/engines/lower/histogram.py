@@ -58,6 +58,7 @@ FULL = "full"
 RANK = "rank"
 PLACE = "place"
 SO_FAR = "so_far"
+NEXT = "next"
 
 _MANY, _COPY = "many", "copy"
 
@@ -68,12 +69,19 @@ def owners(*, grouped: bool) -> list[Name]:
 
 
 def rank_rows(
-    rows: Query, rank: Apply, order: Sequence[Scalar], *, adding: Scalar | None = None, places: bool = False
+    rows: Query,
+    rank: Apply,
+    order: Sequence[Scalar],
+    *,
+    adding: Scalar | None = None,
+    places: bool = False,
+    following: Scalar | None = None,
 ) -> Query:
     """Give rows the rank of their group in their unit, and their ``places`` from 0 on among its rows in the group.
 
     The order is one of groups; which row of a group has which place is open. All are numbered by one sort. ``adding``
-    is summed up in the order, from the first row to each, where a group has one row.
+    is summed up in the order, from the first row to each, where a group has one row. ``following`` is shown of the
+    row that comes next in the unit, and missing where none does.
     """
 
     def own(called: Apply) -> Scalar:
@@ -81,7 +89,8 @@ def rank_rows(
 
     numbered = [alias(infix("-", own(function("row_number")), own(function("rank"))), PLACE)] if places else []
     summed = [] if adding is None else [alias(own(function("sum", adding)), SO_FAR)]
-    return select(within(rows), STAR, alias(own(rank), RANK), *numbered, *summed)
+    led = [] if following is None else [alias(own(function("lead", following)), NEXT)]
+    return select(within(rows), STAR, alias(own(rank), RANK), *numbered, *summed, *led)
 
 
 def full(most: int, *, grouped: bool, placed: bool) -> Query:

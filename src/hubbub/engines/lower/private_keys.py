@@ -23,6 +23,7 @@ from typing import Any
 
 from hubbub.engines.lower.histogram import CODE, RANK, rank_rows, split
 from hubbub.engines.lower.unit_operations import UNIT
+from hubbub.engines.lower.unit_sums import OWN, tell_alone
 from hubbub.engines.nodes.queries import KeyTable, Lowered, Query, RowSource
 from hubbub.engines.nodes.scalars import Apply, Scalar, StructField, Tag
 from hubbub.engines.nodes.words import (
@@ -53,6 +54,7 @@ from hubbub.query.expression import Value
 from hubbub.query.ops import Aggregate, Cell, ExactCounts, Group
 
 _HALF = 32
+_MIXED = "mixed"
 _WEIGHTS, _HELD, _PAIRS = "weights", "held", "pairs"
 
 
@@ -73,48 +75,66 @@ def code(op: Aggregate) -> Scalar:
     )
 
 
-def choose(rows: Query, most: int, rank: Apply, *, adding: Scalar | None = None, places: bool = False) -> Query:
+def choose(
+    rows: Query, most: int, rank: Apply, *, adding: Scalar | None = None, places: bool = False, alone: bool = False
+) -> Query:
     """Keep so many groups of a unit, by a hash of unit and keys under the secrets; equal hashes by the keys.
 
-    Half of the hash is sorted faster than all of it, and tells a unit's groups apart as well as it must.
+    Half of the hash is sorted faster than all of it, and tells a unit's groups apart as well as it must. ``alone``
+    tells rows apart as ``OWN`` says: by the half of the hash, which is equal where the keys are.
     """
     mixed = cast(infix(">>", hash_keyed(Tag.UNLISTED, name(UNIT), name(CODE)), number(_HALF)), "uint32")
-    numbered = rank_rows(rows, rank, [mixed, name(CODE)], adding=adding, places=places)
-    return select(within(numbered), but(RANK), where=[infix("<=", name(RANK), constant(most, of(Type.INTEGER)))])
+    within_limit = [infix("<=", name(RANK), constant(most, of(Type.INTEGER)))]
+    if not alone:
+        numbered = rank_rows(rows, rank, [mixed, name(CODE)], adding=adding, places=places)
+        return select(within(numbered), but(RANK), where=within_limit)
+    half = name(_MIXED)
+    ordered = select(within(rows), STAR, alias(mixed, _MIXED))
+    numbered = rank_rows(ordered, rank, [half, name(CODE)], adding=adding, places=True, following=half)
+    return select(within(numbered), but(_MIXED, RANK), alias(tell_alone(half), OWN), where=within_limit)
+
+
+def needs_pairs(op: Aggregate) -> bool:
+    """Return whether it is looked at which unit has which groups, beside what it adds to them."""
+    return op.weight_bits is not None or not all(group.private for group in op.groups)
 
 
 def statement(
-    op: Aggregate, pairs: Query, totals: Sequence[Scalar], *, keys: tuple[KeyTable, ...], secrets: int
+    op: Aggregate, pairs: Query, totals: Sequence[Scalar], units: Scalar, *, keys: tuple[KeyTable, ...], secrets: int
 ) -> Lowered:
     """Make, of what each unit adds to each group that it keeps, rows of keys, units and totals, all as text.
 
+    ``units`` says how many units rows of ``pairs`` are about.
     Where there are public keys too, units are counted for each combination of private ones in rows of their own.
     """
     alone = len(op.groups) == 1
     shown = [cast(name(CODE) if alone else _field(index), "text") for index in range(len(op.groups))]
     tables = keys if op.weight_bits is None else (*keys, _weights(op.most_groups, op.weight_bits))
     if all(group.private for group in op.groups):
-        source, units = _weigh(op, pairs)
-        return Lowered(select(source, *shown, units, *totals, by=[name(CODE)]), tables, secrets=secrets)
+        source, weights = _weigh(op, pairs, units)
+        return Lowered(select(source, *shown, weights, *totals, by=[name(CODE)]), tables, secrets=secrets)
     private = struct({f"k{index}": _field(index) for index, group in enumerate(op.groups) if group.private})
     owner = [] if op.single else [name(UNIT)]
     one = select(relation(_PAIRS), *owner, alias(private, CODE))
     held = one if op.single else select(within(one), *owner, name(CODE), by=[*owner, name(CODE)])
-    source, units = _weigh(op, held)
+    source, weights = _weigh(op, held, function("count", STAR))
     texts = [text if group.private else NULL for text, group in zip(shown, op.groups, strict=True)]
     both = union_all(
         [
             select(relation(_PAIRS), *shown, NULL, *totals, by=[name(CODE)]),
-            select(source, *texts, units, *[NULL for _ in totals], by=[name(CODE)]),
+            select(source, *texts, weights, *[NULL for _ in totals], by=[name(CODE)]),
         ]
     )
     return Lowered(with_once(pairs, _PAIRS, both), tables, secrets=secrets)
 
 
-def _weigh(op: Aggregate, held: Query) -> tuple[RowSource, Scalar]:
-    """Return rows of units with their combinations of private keys, and what is summed up for each combination."""
+def _weigh(op: Aggregate, held: Query, units: Scalar) -> tuple[RowSource, Scalar]:
+    """Return rows of units with their combinations of private keys, and what is summed up for each combination.
+
+    Of rows that are not weighed, ``units`` counts them.
+    """
     if op.weight_bits is None:
-        return within(held), cast(function("count", STAR), "text")
+        return within(held), cast(units, "text")
     many: Scalar = number(1) if op.single else over(function("count", STAR), partition=[name(UNIT)])
     counted = within(select(within(held), STAR, alias(many, _HELD)), "weighed")
     own = join(counted, relation(_WEIGHTS), [infix("=", name(_HELD), name("place", of=_WEIGHTS))])

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.policy.kinds import outward
-from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, divide
+from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, NoisyCells, divide
 from hubbub.query.check.bounds import Interval
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps, middle_of
-from hubbub.query.plan.statistic import NoisyNumber
+from hubbub.query.plan.ratios import divide_ends, divide_sums
+from hubbub.query.plan.statistic import NoisyNumber, TallyStatistic, scale_steps
 from hubbub.query.question import Asked
 from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW, BoundedAvg, take_bounds
 
@@ -43,6 +44,14 @@ class _Average(AggregateFunction):
     def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
         """Return the mean within its bounds."""
         return combine_mean(part, cell)
+
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the means of all groups, without fractions for each."""
+        try:
+            found = _combine_means(part, cells)
+        except OverflowError:  # beyond what a float holds, before it is clamped
+            found = None
+        return super(_Average, self).combine_all(asked, part, cells) if found is None else found
 
     def describe_group_bounds(self) -> str:
         """Say whose averages are clamped."""
@@ -84,6 +93,27 @@ def combine_mean(part: Ingredients, cell: NoisyCell) -> NoisyNumber:
         off = own.take.bound_mean_error(own.mechanism, 1 - cell.confidence)
         return _mean_of_ends(rows.value, added.value, off, total.origin, part.bounds)
     return divide(rows, added, total.origin, part.bounds)
+
+
+def _combine_means(part: Ingredients, cells: NoisyCells) -> list[NoisyNumber] | None:
+    """Return the means of all groups; None where a count or a total is measured in another way than these."""
+    assert part.mean is not None
+    assert part.bounds is not None
+    count, total = part.mean
+    margins = cells.margins
+    own, counted = margins.find(total), margins.find(count)
+    numbers, beta = cells.numbers(own), (1 - cells.confidence) / len(part.tallies)
+    if isinstance(own.take, BothEnds) and count in own.take.tells:
+        take, off = own.take, own.take.bound_mean_error(own.mechanism, 1 - cells.confidence)
+        ends, half = take.list_ends(numbers, cells.cells), take.half
+        found = divide_ends(ends, half=half, grid=total.grid, off=off, origin=total.origin, bounds=part.bounds)
+    elif isinstance(own.take, TallyStatistic) and isinstance(counted.take, TallyStatistic):
+        totals = scale_steps(numbers, cells.cells, total, margins.bound(total, beta))
+        counts = scale_steps(cells.numbers(counted), cells.cells, count, margins.bound(count, beta))
+        found = divide_sums(totals, counts, origin=total.origin, bounds=part.bounds)
+    else:
+        return None
+    return [NoisyNumber(*each) for each in found]
 
 
 def _mean_of_ends(count: Fraction, total: Fraction, off: Fraction, origin: Fraction, bounds: Interval) -> NoisyNumber:

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from hubbub.gate.pictures import find_drawer
@@ -13,7 +14,7 @@ from hubbub.policy.kinds import Type
 from hubbub.query.answer.columns import PLAIN, Nesting, make_column, to_arrow, to_pandas, to_polars
 from hubbub.query.answer.stored import CONFIDENCE, DrawnAnswer, combine
 from hubbub.query.check.evaluate import evaluate
-from hubbub.query.expression import Column
+from hubbub.query.expression import Column, Expression
 from hubbub.query.plan.plan import Plan
 from hubbub.query.plan.selection import cells_of
 from hubbub.query.plan.statistic import NoisyNumber
@@ -124,20 +125,22 @@ def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: d
     """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
     question = plan.question
     made: list[tuple[dict[str, Cell], list[NoisyNumber]]] = []
+    names = [noisy_name(place) for place in range(len(question.asked))]
     for row, cell in _rows(plan, drawn):
-        row |= {noisy_name(place): number.value for place, number in enumerate(cell)}
+        row.update(zip(names, [number.value for number in cell], strict=True))
         if question.having is None or evaluate(question.having, row) is True:
             made.append((row, cell))
     if question.order:
         sign = cmp_to_key(lambda a, b: _compare(question.order, a, b))
         made.sort(key=lambda one: sign(one[0]))
     end = None if question.limit is None else question.offset + question.limit
+    found = [_interval_of(plan, place) for place in range(len(question.outputs))]
+    readers = [_reader(output.expression) for output in question.outputs]
     rows, lows, highs = [], [], []
     for row, cell in made[question.offset : end]:
-        rows.append(tuple(evaluate(output.expression, row) for output in question.outputs))
-        found = [_interval_of(plan, place) for place in range(len(question.outputs))]
-        lows.append(tuple(None if at is None else cell[at].low for at in found))
-        highs.append(tuple(None if at is None else cell[at].high for at in found))
+        rows.append(tuple([read(row) for read in readers]))
+        lows.append(tuple([None if at is None else cell[at].low for at in found]))
+        highs.append(tuple([None if at is None else cell[at].high for at in found]))
     return Answer(
         plan=plan,
         entry=entry,
@@ -145,7 +148,7 @@ def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: d
         noisy=tuple(tuple(steps) for one in drawn for steps in one.noisy),
         columns=_unique(
             [output.name for output in question.outputs],
-            [_interval_of(plan, place) is not None for place in range(len(question.outputs))],
+            [at is not None for at in found],
         ),
         rows=tuple(rows),
         lows=tuple(lows),
@@ -165,10 +168,16 @@ def _rows(plan: Plan, drawn: Sequence[DrawnAnswer]) -> Iterator[tuple[dict[str, 
         cells = tuple(itertools.product(*(group.values for group in groups)))
         if part.shown is not None:
             cells = cells_of(groups, part.shown, most=plan.policy.limits.max_cells)
-        outside = {key_name(place): None for place in every} | {absent_name(place): 1 for place in every}
+        around = {key_name(place): None for place in every} | {absent_name(place): 1 for place in every}
+        around |= {absent_name(place): 0 for place in places}
+        names = [key_name(place) for place in places]
         for values, numbers in zip(cells, combine(one, part.noisy, cells=len(cells)), strict=True):
-            inside = {key_name(place): value for place, value in zip(places, values, strict=True)}
-            yield outside | inside | {absent_name(place): 0 for place in places}, numbers
+            yield {**around, **dict(zip(names, values, strict=True))}, numbers
+
+
+def _reader(expression: Expression) -> Callable[[dict[str, Cell]], Cell]:
+    """Return what computes an expression of a row; most only name a column."""
+    return itemgetter(expression.name) if isinstance(expression, Column) else partial(evaluate, expression)
 
 
 def _interval_of(plan: Plan, place: int) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 from hubbub.errors import LedgerCorrupt, PolicyError
 from hubbub.ledger.entry import digest_of
 from hubbub.policy.kinds import Type
-from hubbub.query.aggregates.function import CONFIDENCE, NoisyCell
+from hubbub.query.aggregates.function import CONFIDENCE, NoisyCells
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell
 from hubbub.query.plan.plan import Plan
@@ -40,13 +40,10 @@ def combine(
     def numbers_of(measurement: QueryMeasurement) -> Sequence[int]:
         return drawn[id(measurement)]
 
-    margins = plan.margins
-    asked = list(zip(plan.question.asked, plan.parts, strict=True))
-    found = []
-    for cell in range(plan.cells if cells is None else cells):
-        noisy_cell = NoisyCell(margins, numbers_of, cell, confidence)
-        found.append([each.function.combine(each, part, noisy_cell) for each, part in asked])
-    return found
+    every = NoisyCells(plan.margins, numbers_of, plan.cells if cells is None else cells, confidence)
+    asked = zip(plan.question.asked, plan.parts, strict=True)
+    columns = [each.function.combine_all(each, part, every) for each, part in asked]
+    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(every.cells)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.privacy.shares import calibrate, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
+from hubbub.query.plan.ratios import Ratios, list_intervals, list_whole_intervals
 from hubbub.query.plan.statistic import (
     AddedStatistic,
     NoisyNumber,
@@ -104,6 +105,22 @@ class BothEnds(AddedStatistic):
             return super(BothEnds, self).estimate_number(mechanism, steps, tally, margin, beta)
         value = Fraction(steps)
         return NoisyNumber(round(value), math.floor(value - margin), math.ceil(value + margin))
+
+    def estimate_numbers(
+        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+    ) -> list[NoisyNumber]:
+        """Do so for all groups, without a fraction for each."""
+        ends = self.list_ends(numbers, cells)
+        if tally == self.count.tally:
+            counts = Ratios([below + above for below, above in ends], 2 * self.half, margin)
+            return [NoisyNumber(*each) for each in list_whole_intervals(counts)]
+        grid = tally.grid
+        totals = Ratios([(below - above) * grid.numerator for below, above in ends], 2 * grid.denominator, margin)
+        return [NoisyNumber(*each) for each in list_intervals(totals)]
+
+    def list_ends(self, numbers: Sequence[int], cells: int) -> list[tuple[int, int]]:
+        """List both distances of all groups."""
+        return [self.read_ends(numbers, cell) for cell in range(cells)]
 
 
 def _scale(mechanism: Mechanism) -> Fraction:

@@ -18,6 +18,7 @@ from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.ops import ExactCounts, Tally, Together
+from hubbub.query.plan.ratios import Ratios, list_intervals
 
 _INT64 = 1 << 62
 
@@ -121,6 +122,13 @@ class Statistic(ABC):
             return NoisyNumber(*(int(end) for end in ends))
         return NoisyNumber(*(float(end) for end in ends))
 
+    def estimate_numbers(
+        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+    ) -> list[NoisyNumber]:
+        """Do so for all groups."""
+        steps = (self.decode(numbers, cell, tally) for cell in range(cells))
+        return [self.estimate_number(mechanism, each, tally, margin, beta) for each in steps]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryMeasurement(Measurement[ExactCounts]):
@@ -178,6 +186,18 @@ class TallyStatistic(AddedStatistic):
     def tells(self) -> tuple[Tally, ...]:
         """The tally itself."""
         return (self.tally,)
+
+    def estimate_numbers(
+        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+    ) -> list[NoisyNumber]:
+        """Do so for all groups, without a fraction for each."""
+        return [NoisyNumber(*each) for each in list_intervals(scale_steps(numbers, cells, tally, margin))]
+
+
+def scale_steps(numbers: Sequence[int], cells: int, tally: Tally, margin: Fraction) -> Ratios:
+    """Return the noisy steps of all groups in the tally's own units."""
+    grid = tally.grid.numerator
+    return Ratios([steps * grid for steps in numbers[:cells]], tally.grid.denominator, margin)
 
 
 def vector(cells: Sequence[int]) -> Any:

@@ -13,7 +13,7 @@ from hubbub.privacy import amplify, calibrate, convert, shares
 from hubbub.privacy import filter as filters
 from hubbub.privacy.events import sampling
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import DELTA_UNIT, Charge, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, Charge, FamilyFilter, Spent
 from hubbub.privacy.loss import Approx
 from hubbub.query.plan import plan as planning
 from tests.planted.plant import Caught, Planted, both, in_place, named
@@ -32,12 +32,12 @@ class _Curve:
     failure: int = 0
 
 
-def _curve_of(self: ZcdpFilter, event: Event) -> _Curve:
+def _curve_of(self: FamilyFilter, event: Event) -> _Curve:
     filters._same_relation(event, self.neighbors)
     return _Curve(tuple(event.rdp(_ORDERS)), math.ceil(event.failure / DELTA_UNIT))
 
 
-def _while_some_order_fits(self: ZcdpFilter, spent: Any, charge: _Curve, **words: str) -> _Curve:
+def _while_some_order_fits(self: FamilyFilter, spent: Any, charge: _Curve, **words: str) -> _Curve:
     """Go on as long as some order, whichever is best by now, says that (ε, δ) is kept."""
     before = spent if isinstance(spent, _Curve) else _Curve()
     after = _Curve(tuple(a + b for a, b in zip(before.at, charge.at, strict=True)), before.failure + charge.failure)
@@ -46,20 +46,20 @@ def _while_some_order_fits(self: ZcdpFilter, spent: Any, charge: _Curve, **words
     return after
 
 
-def _epsilon(self: ZcdpFilter, spent: Any) -> float:
+def _epsilon(self: FamilyFilter, spent: Any) -> float:
     slack = (math.log(self.delta) + np.log(_ORDERS)) / (_ORDERS - 1)
     total = np.array(spent.at) if isinstance(spent, _Curve) else np.zeros(len(_ORDERS))
     return float(np.min(total + np.log1p(-1 / _ORDERS) - slack))
 
 
-def _odometer(self: ZcdpFilter, spent: Any) -> Approx:
+def _odometer(self: FamilyFilter, spent: Any) -> Approx:
     return Approx(epsilon=Fraction(max(0.0, _epsilon(self, spent))), delta=self.delta)
 
 
-_settled = ZcdpFilter.__post_init__
+_settled = FamilyFilter.__post_init__
 
 
-def _whole_delta_twice(self: ZcdpFilter) -> None:
+def _whole_delta_twice(self: FamilyFilter) -> None:
     """All of δ for the conversion, and all of it again for failures."""
     _settled(self)
     rho = convert.rho_rounded_down(self.epsilon, self.delta)
@@ -67,7 +67,7 @@ def _whole_delta_twice(self: ZcdpFilter) -> None:
     object.__setattr__(self, "failure_cap", math.floor(self.delta / DELTA_UNIT))
 
 
-def _failures_forgotten(self: ZcdpFilter, spent: Spent, charge: Charge) -> bool:
+def _failures_forgotten(self: FamilyFilter, spent: Spent, charge: Charge) -> bool:
     return spent.loss + charge.loss <= self.loss_cap
 
 
@@ -107,9 +107,9 @@ ACCOUNTING = (
         about="Go on while some Rényi order fits: the asker chooses the order by the answers.",
         subject=named("filter: zcdp"),
         patch=both(
-            in_place(ZcdpFilter, "charge_of", _curve_of),
-            in_place(ZcdpFilter, "spend", _while_some_order_fits),
-            in_place(ZcdpFilter, "odometer", _odometer),
+            in_place(FamilyFilter, "charge_of", _curve_of),
+            in_place(FamilyFilter, "spend", _while_some_order_fits),
+            in_place(FamilyFilter, "odometer", _odometer),
         ),
         caught=Caught.MASSES,
     ),
@@ -145,14 +145,14 @@ ACCOUNTING = (
         name="failure masses forgotten",
         about="The chance that an answer shows too much is added up, and held against nothing.",
         subject=named("filter: zcdp"),
-        patch=in_place(ZcdpFilter, "fits", _failures_forgotten),
+        patch=in_place(FamilyFilter, "fits", _failures_forgotten),
         caught=Caught.MASSES,
     ),
     Planted(
         name="δ used twice",
         about="All of δ goes to the conversion of ρ, and all of it again to failures.",
         subject=named("filter: zcdp"),
-        patch=in_place(ZcdpFilter, "__post_init__", _whole_delta_twice),
+        patch=in_place(FamilyFilter, "__post_init__", _whole_delta_twice),
         caught=Caught.MASSES,
     ),
     Planted(

@@ -30,7 +30,7 @@ from hubbub.privacy import amplify, calibrate, convert, curves, shares
 from hubbub.privacy import filter as filters
 from hubbub.privacy.events import composed, sampling
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, FamilyFilter, PureFilter, Spent
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.plan import plan as planning
@@ -79,8 +79,9 @@ def _some_order(*, epsilon: Any, delta: Any, neighbors: Neighbors) -> Any:
     return SomeOrder(Budget(epsilon=epsilon, delta=delta, neighbors=neighbors))
 
 
-def _whole_delta(self: ZcdpFilter) -> None:
+def _whole_delta(self: FamilyFilter) -> None:
     """The conversion takes all of δ, and failures half of it once more."""
+    object.__setattr__(self, "pure_cap", math.floor(self.epsilon / LOSS_UNIT))
     object.__setattr__(self, "loss_cap", math.floor(convert.rho_rounded_down(self.epsilon, self.delta) / LOSS_UNIT))
     object.__setattr__(self, "failure_cap", math.floor(self.delta / 2 / DELTA_UNIT))
 
@@ -91,10 +92,10 @@ def _down(value: Fraction, unit: Fraction) -> int:
 
 FILTERS: dict[str, tuple[str, Fault]] = {
     "some order": ("filter: zcdp", at(filters, "filter_for", _some_order)),
-    "the whole delta, and a pool": ("filter: zcdp", at(ZcdpFilter, "__post_init__", _whole_delta)),
+    "the whole delta, and a pool": ("filter: zcdp", at(FamilyFilter, "__post_init__", _whole_delta)),
     "failures are not counted": (
         "filter: zcdp",
-        at(ZcdpFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap),
+        at(FamilyFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap),
     ),
     "charges rounded down": ("filter: zcdp, small", at(filters, "_units_up", _down)),
     "a pure event priced like a choice": (

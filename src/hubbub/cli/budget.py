@@ -178,13 +178,12 @@ def thaw(
 
 
 def _table(title: str, statements: list["Statement"]) -> "Table":
-    from hubbub.cli.printing import amount, bar, cell, percent, share_of, stack, table
-    from hubbub.ledger.verify.recompute import symbol_of
+    from hubbub.cli.printing import bar, cell, percent, room, share_of, stack, table
 
     made = table(title, "who", "budget", "spent", "left", "charges", kept=("budget", "spent", "left", "charges"))
     for one in statements:
         share = share_of(one)
-        left = amount(symbol_of(one.budget.filter), one.left)
+        left = "closed" if one.closed else room(one)
         every = [f"every {one.renewal.days} days"] if one.renewal else []
         made.add_row(
             _who(one),

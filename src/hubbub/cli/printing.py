@@ -26,7 +26,7 @@ from rich.text import Text
 
 from hubbub.ledger.terms import Statement
 from hubbub.ledger.verify.verify import Progress as Report
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent, words_of
 from hubbub.privacy.loss import number
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -114,6 +114,13 @@ def share_of(statement: Statement) -> float:
     if counted.failure_cap:
         parts.append(spent.failure / counted.failure_cap)
     return max(parts)
+
+
+def room(statement: Statement) -> str:
+    """What is left of a budget, in each sum that it is counted in."""
+    failure = statement.left.failure
+    beside = f", δ₀ = {units(failure, DELTA_UNIT)}" if failure else ""
+    return words_of(statement.budget.filter, statement.left) + beside
 
 
 def amount(symbol: str, spent: Charge | Spent) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from hubbub.errors import LedgerReadOnly, LedgerRolledBack
+from hubbub.errors import LedgerReadOnly, LedgerRolledBack, ParameterError
 from hubbub.ledger import owning, rules
 from hubbub.ledger.book import Transaction
+from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT
 from hubbub.ledger.looking import Looking
 from hubbub.ledger.stores.opening import hash_at, open_store, store_at
 from hubbub.ledger.stores.store import Store, StoreSession
@@ -116,6 +117,26 @@ class Ledger(Looking):
         """An account for a population of units. It keeps the budget it was opened with."""
         self._write(lambda tx: owning.open_account(tx, name, budget, population=population, renewal=renewal))
         return self.statement(name)
+
+    def set_budget(
+        self,
+        account: str,
+        budget: Budget | None = None,
+        *,
+        project: str | None = None,
+        principal: str | None = None,
+        closed: bool = False,
+    ) -> Statement:
+        """Raise, lower, close or reopen the budget of an account, or of a project or principal under it.
+
+        What was spent stays spent. The account's claim is that of the greatest budget that was ever in force.
+        """
+        if project is not None and principal is not None:
+            raise ParameterError("principal", "None beside a project: one budget is set at a time", principal)
+        kind = PROJECT if project is not None else PRINCIPAL if principal is not None else ACCOUNT
+        name = project or principal or ""
+        self._write(lambda tx: owning.set_budget(tx, account, budget, kind=kind, name=name, closed=closed))
+        return self.statement(account, kind, name)
 
     def open_project(self, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
         """A limit below an account's, for all principals whose grants name the project."""

@@ -12,7 +12,7 @@ from hubbub.ledger.permission import Balances, account_of, all_failures, check_p
 from hubbub.ledger.rules import no_such_holder
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement
-from hubbub.privacy.filter import Charge, Spent
+from hubbub.privacy.filter import Room, Spent
 
 _PAGE = 1000
 
@@ -38,8 +38,8 @@ class Looking(ABC):
             with self._looking() as session:
                 check_permission(session, account, principal, now=self._now(session))
 
-    def remaining(self, account: str, principal: str = OWNER) -> Charge:
-        """Return the largest charge that the principal can still pay: the least of every cap that it counts against."""
+    def remaining(self, account: str, principal: str = OWNER) -> Room:
+        """Return the room that the principal has: every balance that it counts against must admit what it asks."""
         with self._looking() as session:
             view = Balances(session=session, now=self._now(session))
             project = check_permission(session, account, principal, now=view.now)
@@ -145,4 +145,5 @@ class Looking(ABC):
             spent=spent,
             left=holder.filter.remaining(spent),
             odometer=holder.filter.odometer(spent),
+            closed=holder.closed,
         )

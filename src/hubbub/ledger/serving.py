@@ -21,10 +21,11 @@ from hubbub.ledger.book import entry_of
 from hubbub.ledger.effects import CHARGE, charge_from, charge_of, units_of
 from hubbub.ledger.entry import ratio
 from hubbub.ledger.holder import PROJECT, Holder
-from hubbub.ledger.permission import FREE, Balances, account_of, check_permission, limits_of, refuse_frozen
+from hubbub.ledger.older import paid_for
+from hubbub.ledger.permission import Balances, account_of, check_permission, limits_of, refuse_frozen
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, price_of
+from hubbub.privacy.filter import DELTA_UNIT, FREE, LOSS_UNIT, Charge, price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def check(view: Balances, asks: Sequence[Ask]) -> None:
         made = decide(replace(view, pending=pending), ask)
         for holder in made.holders:
             name = holder.kind, holder.name
-            paying[name], pending[name] = holder, _both(pending.get(name, FREE), made.cost)
+            paying[name], pending[name] = holder, pending.get(name, FREE) + made.cost
     view.check([(paying[name], pending[name]) for name in paying], principal=asks[0].principal)
 
 
@@ -149,18 +150,13 @@ def _share(view: Balances, ask: Ask, project: str | None, seq: int, answer: int)
 
     None where these cannot pay for it, and for what is asked beside it.
     """
-    made = entry_of(view.session, seq).content
-    cost = Charge(loss=made["loss"], failure=made["failure"])
+    cost = paid_for(entry_of(view.session, seq).content, account_of(view.session, ask.account).filter)
     seen = project is not None and view.session.rows(
         "SELECT 1 FROM holdings WHERE charge = ? AND project = ?", seq, project
     )
     whole = limits_of(view.session, ask.account, principal=ask.principal, project=project)
     beside = price_of(account_of(view.session, ask.account).filter, ask.beside)
     paying = [holder for holder in whole if not seen or holder.kind != PROJECT]
-    if not view.fits(paying, _both(cost, beside)) or not view.fits(whole, beside):
+    if not view.fits(paying, cost + beside) or not view.fits(whole, beside):
         return None
     return Decision(charge=seq, answer=answer, cost=cost, holders=tuple(paying), project=project)
-
-
-def _both(one: Charge, other: Charge) -> Charge:
-    return Charge(loss=one.loss + other.loss, failure=one.failure + other.failure)

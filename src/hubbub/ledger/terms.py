@@ -10,7 +10,7 @@ from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import between, positive, whole
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Budget, Charge, Spent
+from hubbub.privacy.filter import Budget, Charge, Room, Spent
 from hubbub.privacy.loss import Loss
 
 OWNER = "owner"
@@ -156,9 +156,11 @@ class Statement:
     """When the present period began."""
     period: int
     spent: Spent
-    left: Charge
+    left: Room
     odometer: Loss
     """What the present period's answers add up to, as a guarantee."""
+    closed: bool = False
+    """Whether its owner lets nothing more be spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

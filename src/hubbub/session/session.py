@@ -21,7 +21,7 @@ from hubbub.gate.meter import answered
 from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import Charge
+from hubbub.privacy.filter import Room
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import any_facts, shares
 from hubbub.query.requests import Request
@@ -47,8 +47,8 @@ class Session:
         """Plan without what was seen of files that were written to since. (The engine relies on none of it anyway.)"""
         self.policy = self.policy.without_stale_facts()
 
-    def remaining(self) -> Charge:
-        """Return what the asker can still spend."""
+    def remaining(self) -> Room:
+        """Return the room that the asker has."""
         return self.ledger.remaining(self.policy.account, self.principal)
 
     def run(self, asked: Job[T] | Draft[Any, T], *, key: str | None = None) -> T:

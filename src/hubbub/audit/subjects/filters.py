@@ -23,7 +23,7 @@ from hubbub.audit.subjects.gate import coins
 from hubbub.audit.subjects.gate.coins import charge_step, last_question
 from hubbub.audit.subjects.laws import LawStep, TwoLaws
 from hubbub.noise import entropy
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, FamilyFilter, PureFilter, Spent
 from hubbub.privacy.sensitivity import Neighbors
 
 _TINY = Fraction(1, 1 << 42)
@@ -176,7 +176,7 @@ def _check_price(terms: Any, charge: Any, step: LawStep) -> Iterator[str]:
     """Compare the charge of one event with its true cost."""
     if step.event.neighbors is not terms.neighbors:
         yield f"An event about {step.event.neighbors} neighbours was let through by an account of {terms.neighbors}."
-    if not isinstance(charge, Charge) or not isinstance(terms, PureFilter | ZcdpFilter):
+    if not isinstance(charge, Charge) or not isinstance(terms, PureFilter | FamilyFilter):
         return
     paid, failure = charge.loss * LOSS_UNIT, charge.failure * DELTA_UNIT
     if failure < step.failure:

@@ -13,8 +13,9 @@ Privacy:
     Ref: SOUNDNESS 23, 40.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hubbub.errors import KeyConflict, LedgerCorrupt
 from hubbub.ledger.book import entry_of
@@ -80,6 +81,36 @@ def holds(session: StoreSession, charge: int, principal: str) -> bool:
     return bool(given) or bool(found[7])
 
 
+def waiting_charge(session: StoreSession, ask: Ask) -> Mapping[str, Any] | None:
+    """Return the contents of this principal's own charge that has no answer yet, under the same key or for the same."""
+    if ask.key is not None:
+        keyed = session.rows("SELECT request, charge FROM keys WHERE principal = ? AND key = ?", ask.principal, ask.key)
+        if keyed and keyed[0][0] == ask.request:
+            found = charge_of(session, keyed[0][1])
+            return entry_of(session, keyed[0][1]).content if found is not None and found[6] is None else None
+    if ask.epsilon is None:
+        return None
+    for seq, _, principal, _, *then, answer, _ in _charges_for(session, ask):
+        if answer is None and principal == ask.principal and tuple(then) == _asked(ask):
+            return entry_of(session, seq).content
+    return None
+
+
+def _asked(ask: Ask) -> tuple[int, int]:
+    assert ask.epsilon is not None
+    return units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)
+
+
+def _charges_for(session: StoreSession, ask: Ask) -> list[Sequence[Any]]:
+    """Charges for this question at this (ε, δ) or more, the least first."""
+    found = session.rows(
+        f"SELECT {CHARGE} FROM charges "
+        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
+        *(ask.account, ask.digest, *_asked(ask)),
+    )
+    return [charge_from(row) for row in found]
+
+
 def _by_key(session: StoreSession, ask: Ask) -> Decision | None:
     """The charge that serves this principal's request under the same key."""
     if ask.key is None:
@@ -112,13 +143,8 @@ def _find_earlier(view: Balances, ask: Ask, project: str | None) -> Decision | N
     """An answer to this question that is good enough, or this principal's own charge that has none yet."""
     if ask.epsilon is None:
         return None
-    asked = units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)
-    found = view.session.rows(
-        f"SELECT {CHARGE} FROM charges "
-        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
-        *(ask.account, ask.digest, *asked),
-    )
-    rows = [charge_from(row) for row in found]
+    asked = _asked(ask)
+    rows = _charges_for(view.session, ask)
     answered = [(seq, answer) for seq, *_, answer, _ in rows if answer is not None]
     free = {seq for seq, *_, public in rows if public} | (_holdings_of(view.session, ask) if answered else set())
     for seq, answer in answered:

@@ -84,8 +84,14 @@ class Room:
         known = [part.pure for part in self.parts if part.pure is not None]
         return min(known) if len(known) == len(self.parts) else None
 
-    def __add__(self, other: "Room") -> "Room":
-        return Room(parts=(*self.parts, *other.parts))
+    def less(self, charge: Charge) -> "Room":
+        """The room that a charge leaves."""
+        return Room(parts=tuple(_less(part, charge) for part in self.parts))
+
+
+def _less(room: Charge, charge: Charge) -> Charge:
+    pure = None if room.pure is None or charge.pure is None or charge.pure > room.pure else room.pure - charge.pure
+    return Charge(loss=max(0, room.loss - charge.loss), failure=max(0, room.failure - charge.failure), pure=pure)
 
 
 def _admits(room: Charge, charge: Charge) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.privacy.affordable import tell_price, tell_room
+from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.render import clean
 from hubbub.query.missing.bought import WantedFact
@@ -34,8 +35,8 @@ class Explanation:
     """All of it as a dictionary (``to_dict``), as text (``str``) or as HTML in a notebook."""
 
     plan: Plan
-    left: Charge
-    """The largest charge that whoever asks can still pay: the least of every cap that it counts against."""
+    payer: Payer
+    """Whoever asks, with the room in every balance that it counts against."""
     known: Mapping[WantedFact, Any] = field(default_factory=dict)
     """What the question lacks and whoever asks has bought, or been given, before."""
     unknown: Mapping[Look, Fraction] = field(default_factory=dict)
@@ -43,8 +44,10 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        plan, left = self.plan, self.left
+        plan, payer = self.plan, self.payer
         cost = whole_price(plan.cost, self.unknown, plan.policy)
+        charged = plan.used + sum(self.unknown.values())
+        slack, failure = plan.policy.budget.delta and plan.delta, bool(cost.failure)
         columns = explain_columns(plan)
         return {
             "question": plan.question.text,
@@ -63,15 +66,18 @@ class Explanation:
             "columns": [_not_yet(one) for one in columns] if self.unknown else columns,
             "bought": [{"what": one.text, "value": value} for one, value in self.known.items()],
             "to_buy": [{"what": one.text, "epsilon": float(share)} for one, share in self.unknown.items()],
-            "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
-            "left": self._amount(left.loss),
-            "left_afterwards": self._amount(max(0, left.loss - cost.loss)),
-            "fits": cost.loss <= left.loss and cost.failure <= left.failure,
+            "charged_epsilon": float(charged),
+            "ways": [{"way": name, "epsilon": float(epsilon)} for name, epsilon in plan.ways],
+            "cost": {
+                "loss_units": cost.loss,
+                "failure_units": cost.failure,
+                "pure_units": cost.pure,
+                "text": tell_price(payer, cost, epsilon=charged),
+            },
+            "left": tell_room(payer, delta=slack, failure=failure),
+            "left_afterwards": tell_room(payer.after(cost), delta=slack, failure=failure),
+            "fits": payer.room.fits(cost),
         }
-
-    def _amount(self, units: int) -> str:
-        symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"
-        return f"{symbol} = {float(units * LOSS_UNIT):.6g}"
 
     def __str__(self) -> str:
         told = self.to_dict()
@@ -89,10 +95,8 @@ class Explanation:
         lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
-        failure = told["cost"]["failure_units"]
-        beside = f", δ₀ = {float(failure * DELTA_UNIT):.3g}" if failure else ""
         lines += [
-            f"price       {told['cost']['text']}{beside} of {told['left']} left; "
+            f"price       {told['cost']['text']} of {told['left']} left; "
             + (f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"),
         ]
         return "\n".join(lines)

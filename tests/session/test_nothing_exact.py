@@ -193,7 +193,17 @@ def test_sessions_hand_out_no_more_than_databases_do(db: hb.Database) -> None:
     """What a session does beside running jobs is free, and names no number of the data."""
     session = db._session
     names = {name for name, _ in inspect.getmembers(session, callable) if not name.startswith("_")}
-    assert names == {"ask_of", "check_grant", "drop_stale_facts", "facts", "foresee", "plan", "remaining", "run"}
+    assert names == {
+        "ask_of",
+        "check_grant",
+        "drop_stale_facts",
+        "facts",
+        "foresee",
+        "payer",
+        "plan",
+        "remaining",
+        "run",
+    }
     draft = db._draft(COUNT, QuestionTerms(epsilon=1))
-    free: list[Any] = [session.facts(draft.wanted), session.foresee(draft), session.plan(draft), session.remaining()]
+    free: list[Any] = [session.facts(draft.wanted), session.foresee(draft), session.plan(draft), session.payer()]
     assert not EXACT & set(numbers_in(free))

@@ -3,7 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -112,10 +113,30 @@ class Ledger(Looking):
     # What owners do.
 
     def open_account(
-        self, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
+        self,
+        name: str,
+        budget: Budget,
+        *,
+        population: str = "",
+        renewal: Renewal | None = None,
+        sources: Sequence[str] = (),
     ) -> Statement:
-        """An account for a population of units. It keeps the budget it was opened with."""
-        self._write(lambda tx: owning.open_account(tx, name, budget, population=population, renewal=renewal))
+        """An account for a population of units. It keeps the budget it was opened with, until ``set_budget``.
+
+        ``sources`` name the data it is for. A new account for data that has one already is a second budget: it warns.
+        """
+
+        def work(tx: Transaction) -> str | None:
+            return owning.open_account(tx, name, budget, population=population, renewal=renewal, sources=sources)
+
+        other = self._write(work)
+        if other is not None:
+            warnings.warn(
+                f"Account {name!r} is opened for data that account {other!r} was opened for: the same people have two "
+                "budgets now, whose losses add up. To give an account more, its owner runs: hubbub budget set.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self.statement(name)
 
     def set_budget(

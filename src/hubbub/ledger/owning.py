@@ -1,6 +1,7 @@
 """Operations of owners on a ledger: accounts, projects, grants, publications. Each checks first and writes last."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,23 +18,46 @@ _MOST = 1 << 62
 
 
 def open_account(
-    tx: Transaction, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
-) -> None:
-    """An account keeps the filter it was opened with; opening it again on the same terms changes nothing."""
+    tx: Transaction,
+    name: str,
+    budget: Budget,
+    *,
+    population: str = "",
+    renewal: Renewal | None = None,
+    sources: Sequence[str] = (),
+) -> str | None:
+    """An account keeps the filter it was opened with; opening it again on the same terms changes nothing.
+
+    ``sources`` name the data that it is opened for. Return another account that was opened for some of them, if there
+    is one: data that has two accounts has two budgets.
+    """
     content = {"account": check_name("account", name), "population": population, "terms": _terms(budget, renewal)}
     known = holder_of(tx.session, name, ACCOUNT, "")
     if known is None:
-        tx.append("account", content)
+        named = sorted(set(sources))
+        other = _account_for(tx, named) if named else None
+        tx.append("account", content | ({"sources": named} if named else {}))
+        return other
     elif canonical(content["terms"]) not in (known.terms, first_terms(known)):
         raise ParameterError(
             "budget", f"what account {name!r} was opened with ({known.budget.filter.budget})", budget.filter.budget
         )
+    return None
 
 
 def first_terms(holder: Holder) -> str | None:
     """Return the terms that a holder had before its budget was first changed; programs may still name these."""
     first = json.loads(holder.terms).get("first")
     return None if first is None else canonical(first)
+
+
+def _account_for(tx: Transaction, sources: Sequence[str]) -> str | None:
+    """Return an account that was opened for some of these sources. Accounts are opened seldom: entries are read."""
+    for (body,) in tx.session.rows("SELECT body FROM entries WHERE kind = 'account' ORDER BY seq"):
+        content = json.loads(body)
+        if not set(sources).isdisjoint(content.get("sources", ())):
+            return str(content["account"])
+    return None
 
 
 def set_budget(

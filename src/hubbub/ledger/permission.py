@@ -127,7 +127,7 @@ class Balances:
     def remainder_of(self, holders: Sequence[Holder]) -> Room:
         """Return the room that all of them leave."""
         rooms = [holder.filter.remaining(self.spending_of(holder)) for holder in holders]
-        return Room(parts=tuple(part for room in rooms for part in room.parts))
+        return Room.of(part for room in rooms for part in room.parts)
 
     def check(self, bills: Sequence[tuple[Holder, Charge]], *, principal: str) -> None:
         """Raise BudgetExceeded where somebody cannot pay what it is charged; the asker's own limit is the first."""

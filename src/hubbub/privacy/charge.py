@@ -1,5 +1,6 @@
 """What events cost, what has been spent and what room is left: whole numbers that a ledger can store and compare."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -64,9 +65,26 @@ class Room:
     parts: tuple[Charge, ...]
     """The room in each balance, sum by sum; ``pure`` is None where no pure charge fits by its ε any more."""
 
+    @classmethod
+    def of(cls, parts: Iterable[Charge]) -> "Room":
+        """Room that says what can be spent, and nothing beyond: a balance that never decides is left out.
+
+        A principal must not learn what others leave in an account that its own limit would not let it spend.
+        """
+        listed = list(parts)
+        failure = min(part.failure for part in listed)
+        even = list(dict.fromkeys(Charge(loss=part.loss, failure=failure, pure=part.pure) for part in listed))
+        return cls(parts=tuple(one for one in even if not any(_within(other, one) for other in even if other != one)))
+
     def fits(self, charge: Charge) -> bool:
         """Return True if every balance admits the charge, each by one of its sums."""
         return all(_admits(part, charge) for part in self.parts)
+
+    def count(self, charge: Charge) -> int | None:
+        """The number of times that a charge can be paid for; None where it costs nothing."""
+        if charge == FREE:
+            return None
+        return min(_count(part, charge) for part in self.parts)
 
     @property
     def loss(self) -> int:
@@ -87,6 +105,19 @@ class Room:
     def less(self, charge: Charge) -> "Room":
         """The room that a charge leaves."""
         return Room(parts=tuple(_less(part, charge) for part in self.parts))
+
+
+def _within(less: Charge, more: Charge) -> bool:
+    """Return True if all that fits into the one fits into the other."""
+    return less.loss <= more.loss and (less.pure is None or (more.pure is not None and less.pure <= more.pure))
+
+
+def _count(room: Charge, charge: Charge) -> int:
+    """By the sum that goes furthest: what one of them has admitted so often, it has admitted from the first time on."""
+    by_loss = room.loss // charge.loss if charge.loss else MOST_UNITS
+    by_pure = 0 if room.pure is None or not charge.pure else room.pure // charge.pure
+    by_failure = room.failure // charge.failure if charge.failure else MOST_UNITS
+    return min(max(by_loss, by_pure), by_failure)
 
 
 def _less(room: Charge, charge: Charge) -> Charge:

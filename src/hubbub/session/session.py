@@ -24,7 +24,7 @@ from hubbub.gate.meter import answered
 from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import FREE, Room
+from hubbub.privacy.filter import FREE
 from hubbub.privacy.ways import Payer
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import Look, any_facts, shares, whole_price
@@ -50,10 +50,6 @@ class Session:
     def drop_stale_facts(self) -> None:
         """Plan without what was seen of files that were written to since. (The engine relies on none of it anyway.)"""
         self.policy = self.policy.without_stale_facts()
-
-    def remaining(self) -> Room:
-        """Return the room that the asker has."""
-        return self.ledger.remaining(self.policy.account, self.principal)
 
     def run(self, asked: Job[T] | Draft[Any, T], *, key: str | None = None) -> T:
         """Answer a job: buy what it lacks, pay, read, measure, store, and present what is stored.

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.privacy.affordable import tell_price, tell_room
+from hubbub.privacy.explain import explain as reading
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.render import clean
@@ -77,6 +78,8 @@ class Explanation:
             "left": tell_room(payer, delta=slack, failure=failure),
             "left_afterwards": tell_room(payer.after(cost), delta=slack, failure=failure),
             "fits": payer.room.fits(cost),
+            "questions_like_it": payer.room.count(cost),
+            "odds": _odds(charged, plan.used_delta),
         }
 
     def __str__(self) -> str:
@@ -98,11 +101,46 @@ class Explanation:
         lines += [
             f"price       {told['cost']['text']} of {told['left']} left; "
             + (f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"),
+            *_lower(told),
+            f"like it     {_count_text(told['questions_like_it'])}",
+            f"odds        {told['odds']['sentence']}",
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _lower(told: dict[str, Any]) -> list[str]:
+    """Say that less is used than was asked for, where that errs least."""
+    if told["charged_epsilon"] >= told["epsilon"] * (1 - 1e-9):
+        return []
+    used = f"ε = {told['charged_epsilon']:.6g} is used of ε = {told['epsilon']:.6g}"
+    return [f"{'':<12}{used}: of all noise that the balance can pay for, this errs least"]
+
+
+def _count_text(count: int | None) -> str:
+    if count is None:
+        return "it costs nothing"
+    return f"the balance pays for {count:,} question{'' if count == 1 else 's'} at this price"
+
+
+def _odds(epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
+    """Say what the price means for one person: how far anybody's odds about them can move."""
+    found = reading(min(epsilon, _MOST_READ), delta, prior=Fraction(1, 2))
+    factor, sure = found.odds[1], found.posterior[1]
+    but = f", but for a chance of {float(delta):.3g}" if delta else ""
+    return {
+        "factor": factor,
+        "prior": 0.5,
+        "posterior": sure,
+        "sentence": "whoever held something about one person to be as likely as not holds it at most "
+        f"{sure:.2%} likely after the answer (odds of {factor:.3g} to 1){but}",
+    }
+
+
+_MOST_READ = Fraction(700)
+"""Beyond this ε the odds are no float any more."""
 
 
 def _where(told: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from hubbub.privacy.events import sampling
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import DELTA_UNIT, Charge, FamilyFilter, Spent
 from hubbub.privacy.loss import Approx
-from hubbub.query.plan import order
+from hubbub.query.plan import plan_terms
 from tests.planted.plant import Caught, Planted, both, in_place, named
 from tests.query import planted
 
@@ -207,8 +207,8 @@ ACCOUNTING = (
         about="Every number of a question gets the whole ε that all of them were to share.",
         subject=named("calibration"),
         patch=both(
-            in_place(order, "calibrate_alike", _each_gets_all(shares.calibrate_alike)),
-            in_place(order, "calibrate_gaussian", _each_gets_all(shares.calibrate_gaussian)),
+            in_place(plan_terms, "calibrate_alike", _each_gets_all(shares.calibrate_alike)),
+            in_place(plan_terms, "calibrate_gaussian", _each_gets_all(shares.calibrate_gaussian)),
         ),
         caught=Caught.MASSES,
     ),

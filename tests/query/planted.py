@@ -29,8 +29,8 @@ from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import PureFilter
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.ops import Scan, ScanColumn, Tally
-from hubbub.query.plan import order, statistic
 from hubbub.query.plan import plan as planning
+from hubbub.query.plan import plan_terms, statistic
 from hubbub.query.plan.plan import Plan
 from hubbub.query.read import from_clause as reading
 from hubbub.query.read import scope
@@ -225,8 +225,8 @@ def calibrated_for_half() -> Iterator[None]:
         return lambda measured, **given: honest([halve(one) for one in measured], **given)
 
     with (
-        mock.patch.object(order, "calibrate_alike", halved(alike)),
-        mock.patch.object(order, "calibrate_gaussian", halved(gaussian)),
+        mock.patch.object(plan_terms, "calibrate_alike", halved(alike)),
+        mock.patch.object(plan_terms, "calibrate_gaussian", halved(gaussian)),
     ):
         yield
 

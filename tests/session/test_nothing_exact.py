@@ -201,7 +201,6 @@ def test_sessions_hand_out_no_more_than_databases_do(db: hb.Database) -> None:
         "foresee",
         "payer",
         "plan",
-        "remaining",
         "run",
     }
     draft = db._draft(COUNT, QuestionTerms(epsilon=1))

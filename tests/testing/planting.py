@@ -33,7 +33,7 @@ from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, FamilyFilter, PureFilter, Spent
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.missing.bought import WantedFact
-from hubbub.query.plan import order
+from hubbub.query.plan import plan_terms
 from hubbub.session import database as session
 from hubbub.session import session as door
 
@@ -201,8 +201,8 @@ CALIBRATION: dict[str, Fault] = {
     "the classic Gaussian": at(calibrate, "_one_integer", _classic),
     "the whole budget for each part": (
         both(
-            at(order, "calibrate_alike", _all_for_each(shares.calibrate_alike)),
-            at(order, "calibrate_gaussian", _all_for_each(shares.calibrate_gaussian)),
+            at(plan_terms, "calibrate_alike", _all_for_each(shares.calibrate_alike)),
+            at(plan_terms, "calibrate_gaussian", _all_for_each(shares.calibrate_gaussian)),
         )
     ),
     "a shuffle for nothing": at(amplify, "shuffled_epsilon_rounded_up", lambda local, reports, delta: local / reports),

@@ -99,11 +99,11 @@ class Explanation:
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
         lines += [
+            f"odds        {told['odds']['sentence']}",
+            f"like it     {_count_text(told['questions_like_it'])}",
+            *_lower(told),
             f"price       {told['cost']['text']} of {told['left']} left; "
             + (f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"),
-            *_lower(told),
-            f"like it     {_count_text(told['questions_like_it'])}",
-            f"odds        {told['odds']['sentence']}",
         ]
         return "\n".join(lines)
 
@@ -116,7 +116,7 @@ def _lower(told: dict[str, Any]) -> list[str]:
     if told["charged_epsilon"] >= told["epsilon"] * (1 - 1e-9):
         return []
     used = f"ε = {told['charged_epsilon']:.6g} is used of ε = {told['epsilon']:.6g}"
-    return [f"{'':<12}{used}: of all noise that the balance can pay for, this errs least"]
+    return [f"noise       {used}: of all noise that the balance can pay for, this errs least"]
 
 
 def _count_text(count: int | None) -> str:

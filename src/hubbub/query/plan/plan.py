@@ -31,7 +31,7 @@ from hubbub.query.ops import (
 )
 from hubbub.query.plan.choice import HistogramStatistic
 from hubbub.query.plan.collect import Collector, Ingredients, over_sets
-from hubbub.query.plan.order import BEFORE, Measured, Order, pair
+from hubbub.query.plan.plan_terms import BEFORE, Measured, PlanTerms, pair
 from hubbub.query.plan.selection import (
     MOST_KEYS,
     KeyCounts,
@@ -148,8 +148,8 @@ def plan(
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
         return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, plan=plan)
-    order = Order(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=ways)
-    return _calibrate(_shape(question, policy, most_cells), order)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=ways)
+    return _calibrate(_shape(question, policy, most_cells), terms)
 
 
 def together(
@@ -168,11 +168,11 @@ def together(
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
     shapes = [_shape(one, policy) for one in questions]
     every = [statistic for shape in shapes for statistic in shape.statistics]
-    order = Order(policy=policy, epsilon=asked, delta=slack, payer=payer or Payer.of(policy.budget), ways=ways)
-    found = order.measure(every)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer or Payer.of(policy.budget), ways=ways)
+    found = terms.measure(every)
     measured = iter(found.made)
     return tuple(
-        _finish(shape, order, tuple(itertools.islice(measured, len(shape.statistics))), way=found.way)
+        _finish(shape, terms, tuple(itertools.islice(measured, len(shape.statistics))), way=found.way)
         for shape in shapes
     )
 
@@ -219,22 +219,22 @@ def _together(policy: Policy, groups: int) -> Together | None:
     return None if rows is None or total is None or total >= groups * rows else Together(rows=rows, total=total)
 
 
-def _calibrate(shape: _Shape, order: Order) -> Plan:
+def _calibrate(shape: _Shape, terms: PlanTerms) -> Plan:
     if not any(group.private for group in shape.question.groups):
         means = [part.mean for part in shape.parts if part.mean is not None]
-        found = order.measure(shape.statistics, means=means, aggregate=shape.aggregate)
-        return _finish(shape, order, found.made, way=found.way)
-    selection, measured, way = _select(shape, order)
+        found = terms.measure(shape.statistics, means=means, aggregate=shape.aggregate)
+        return _finish(shape, terms, found.made, way=found.way)
+    selection, measured, way = _select(shape, terms)
     weighted = replace(shape, aggregate=replace(shape.aggregate, weight_bits=selection.weight_bits))
-    return replace(_finish(weighted, order, measured, way=way), selection=selection)
+    return replace(_finish(weighted, terms, measured, way=way), selection=selection)
 
 
-def _finish(shape: _Shape, order: Order, measurements: Measured, *, way: ChosenWay) -> Plan:
+def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: ChosenWay) -> Plan:
     return Plan(
         question=shape.question,
-        policy=order.policy,
-        epsilon=order.epsilon,
-        delta=order.delta,
+        policy=terms.policy,
+        epsilon=terms.epsilon,
+        delta=terms.delta,
         aggregate=shape.aggregate,
         parts=shape.parts,
         measurements=measurements,
@@ -243,12 +243,12 @@ def _finish(shape: _Shape, order: Order, measurements: Measured, *, way: ChosenW
     )
 
 
-def _select(shape: _Shape, order: Order) -> tuple[Selection, Measured, ChosenWay]:
+def _select(shape: _Shape, terms: PlanTerms) -> tuple[Selection, Measured, ChosenWay]:
     """Plan how keys are selected, and how everything is measured that the selection does not tell itself."""
     aggregate = shape.aggregate
     told = reuse_tallies(aggregate.groups, aggregate.tallies)
     others = [one for one in shape.statistics if not any(tally in told for tally in one.tells)]
-    (mechanism, rest), way = order.select(others, keys_per_unit=aggregate.most_groups, counts=bool(told))
+    (mechanism, rest), way = terms.select(others, keys_per_unit=aggregate.most_groups, counts=bool(told))
     return Selection.of_keys(KeyCounts(told=told, mechanism=mechanism)), pair(others, rest), way
 
 

@@ -1,4 +1,4 @@
-"""An order: the price of a question and who pays it. It decides with which noise the question is measured."""
+"""The terms of a plan: the price of a question and who pays. They decide with which noise it is measured."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _LEAST = 2.0**-20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class PlanTerms:
     """What may be spent on one question."""
 
     policy: Policy

@@ -8,7 +8,7 @@ from itertools import repeat
 from bench.record import Bench, Row
 from hubbub.privacy import Event
 from hubbub.privacy.events.event import DiscreteLaplaceEvent, GaussianEvent
-from hubbub.privacy.filter import Filter, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.filter import FamilyFilter, Filter, PureFilter, Spent
 
 DELTA = Fraction(1, 10**6)
 CHARGES = 100_000
@@ -47,8 +47,8 @@ def run() -> Iterator[Row]:
     much = Fraction(10**9)
     cases: list[tuple[str, Filter, Callable[[], Iterator[Event]]]] = [
         ("pure filter, the same event", PureFilter(epsilon=much), _same),
-        ("zCDP filter, the same event", ZcdpFilter(epsilon=much, delta=DELTA), _same),
-        ("zCDP filter, no two alike", ZcdpFilter(epsilon=much, delta=DELTA), _fresh),
+        ("zCDP filter, the same event", FamilyFilter(epsilon=much, delta=DELTA), _same),
+        ("zCDP filter, no two alike", FamilyFilter(epsilon=much, delta=DELTA), _fresh),
     ]
     for what, account, events in cases:
         figures = _charges(account, events)

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import BudgetExceeded, GrantError, HubbubError, KeyConflict
 from hubbub.ledger import Ledger
-from hubbub.privacy.filter import Budget, Charge
+from hubbub.privacy.filter import FREE, Budget
 from tests.ledger.asking import HALF, UNIT, ask, charges, loss, pure
 
 Opening = Callable[..., Ledger]
@@ -21,7 +21,7 @@ class TestKeys:
     def test_the_same_key_finds_the_charge_and_then_the_answer(self, ledger: Ledger) -> None:
         first = ledger.reserve(ask(key="k"))
         again = ledger.reserve(ask(key="k"))
-        assert (again.entry, again.cost, again.paid, again.answer) == (first.entry, Charge(loss=0), first.paid, None)
+        assert (again.entry, again.cost, again.paid, again.answer) == (first.entry, FREE, first.paid, None)
         ledger.settle(first, "41")
         assert ledger.reserve(ask(key="k")).answer == "41"
         assert charges(ledger) == 1
@@ -73,7 +73,7 @@ class TestServingAgain:
         ledger.settle(ledger.reserve(ask()), "1")
         ticket = ledger.reserve(ask(epsilon=epsilon, event=pure(epsilon)))
         assert (ticket.answer == "1") is free
-        assert (ticket.cost == Charge(loss=0)) is free
+        assert (ticket.cost == FREE) is free
 
     def test_an_answer_with_less_delta_is_not_the_one_asked_for(self, ledger: Ledger) -> None:
         ledger.settle(ledger.reserve(ask(delta=Fraction(1, 100))), "1")
@@ -102,7 +102,7 @@ class TestServingAgain:
     def test_a_charge_that_a_crash_left_without_an_answer_is_found_again(self, ledger: Ledger) -> None:
         lost = ledger.reserve(ask())
         again = ledger.reserve(ask())
-        assert (again.entry, again.cost, again.answer) == (lost.entry, Charge(loss=0), None)
+        assert (again.entry, again.cost, again.answer) == (lost.entry, FREE, None)
         assert charges(ledger) == 1
 
     def test_but_only_for_the_very_same_noise_and_the_same_principal(self, ledger: Ledger) -> None:
@@ -137,7 +137,7 @@ class TestSharing:
     def test_another_principal_pays_once_from_its_own_limit_and_the_account_nothing(self, shared: Ledger) -> None:
         for _ in range(2):
             ticket = shared.reserve(ask(principal="bob"))
-            assert (ticket.answer, ticket.cost) == ("1", Charge(loss=0))
+            assert (ticket.answer, ticket.cost) == ("1", FREE)
             assert loss(shared, "principal", "bob") == HALF
         assert loss(shared) == HALF
 

@@ -1,7 +1,7 @@
 """Bugs in what turns budgets into noise and noise into charges."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +13,9 @@ from hubbub.privacy import amplify, calibrate, convert, shares
 from hubbub.privacy import filter as filters
 from hubbub.privacy.events import sampling
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import DELTA_UNIT, Charge, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, Charge, FamilyFilter, Spent
 from hubbub.privacy.loss import Approx
-from hubbub.query.plan import plan as planning
+from hubbub.query.plan import plan_terms
 from tests.planted.plant import Caught, Planted, both, in_place, named
 from tests.query import planted
 
@@ -32,12 +32,12 @@ class _Curve:
     failure: int = 0
 
 
-def _curve_of(self: ZcdpFilter, event: Event) -> _Curve:
+def _curve_of(self: FamilyFilter, event: Event) -> _Curve:
     filters._same_relation(event, self.neighbors)
     return _Curve(tuple(event.rdp(_ORDERS)), math.ceil(event.failure / DELTA_UNIT))
 
 
-def _while_some_order_fits(self: ZcdpFilter, spent: Any, charge: _Curve, **words: str) -> _Curve:
+def _while_some_order_fits(self: FamilyFilter, spent: Any, charge: _Curve, **words: str) -> _Curve:
     """Go on as long as some order, whichever is best by now, says that (ε, δ) is kept."""
     before = spent if isinstance(spent, _Curve) else _Curve()
     after = _Curve(tuple(a + b for a, b in zip(before.at, charge.at, strict=True)), before.failure + charge.failure)
@@ -46,20 +46,20 @@ def _while_some_order_fits(self: ZcdpFilter, spent: Any, charge: _Curve, **words
     return after
 
 
-def _epsilon(self: ZcdpFilter, spent: Any) -> float:
+def _epsilon(self: FamilyFilter, spent: Any) -> float:
     slack = (math.log(self.delta) + np.log(_ORDERS)) / (_ORDERS - 1)
     total = np.array(spent.at) if isinstance(spent, _Curve) else np.zeros(len(_ORDERS))
     return float(np.min(total + np.log1p(-1 / _ORDERS) - slack))
 
 
-def _odometer(self: ZcdpFilter, spent: Any) -> Approx:
+def _odometer(self: FamilyFilter, spent: Any) -> Approx:
     return Approx(epsilon=Fraction(max(0.0, _epsilon(self, spent))), delta=self.delta)
 
 
-_settled = ZcdpFilter.__post_init__
+_settled = FamilyFilter.__post_init__
 
 
-def _whole_delta_twice(self: ZcdpFilter) -> None:
+def _whole_delta_twice(self: FamilyFilter) -> None:
     """All of δ for the conversion, and all of it again for failures."""
     _settled(self)
     rho = convert.rho_rounded_down(self.epsilon, self.delta)
@@ -67,8 +67,23 @@ def _whole_delta_twice(self: ZcdpFilter) -> None:
     object.__setattr__(self, "failure_cap", math.floor(self.delta / DELTA_UNIT))
 
 
-def _failures_forgotten(self: ZcdpFilter, spent: Spent, charge: Charge) -> bool:
+def _failures_forgotten(self: FamilyFilter, spent: Spent, charge: Charge) -> bool:
     return spent.loss + charge.loss <= self.loss_cap
+
+
+def _no_epsilon_is_none(event: Event) -> Charge:
+    honest = _honest_charge(event)
+    return replace(honest, pure=honest.pure or 0)
+
+
+_honest_charge = filters._family_charge
+
+
+def _separate_pots(self: FamilyFilter, spent: Spent, charge: Charge, *, whose: str = "") -> Spent:
+    if not self.fits(spent, charge):
+        raise BudgetExceeded("No pot has so much left. Ask for less.")
+    by_rho = spent.loss + charge.loss <= self.loss_cap
+    return spent.plus(replace(charge, pure=0) if by_rho else replace(charge, loss=0))
 
 
 # Calibration
@@ -94,29 +109,40 @@ def _classic(*, epsilon: Any, delta: Any, sensitivity: int = 1) -> Fraction:
     return Fraction(sensitivity * math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon))
 
 
-_calibrate = shares.calibrate
-
-
-def _each_gets_all(measured: Any, budget: Any, **given: Any) -> Any:
-    return tuple(one for part in measured for one in _calibrate([part], budget, **given))
+def _each_gets_all(honest: Any) -> Any:
+    return lambda measured, **given: tuple(one for part in measured for one in honest([part], **given))
 
 
 ACCOUNTING = (
     Planted(
         name="some-order Rényi filter",
         about="Go on while some Rényi order fits: the asker chooses the order by the answers.",
-        subject=named("filter: zcdp"),
+        subject=named("filter: family"),
         patch=both(
-            in_place(ZcdpFilter, "charge_of", _curve_of),
-            in_place(ZcdpFilter, "spend", _while_some_order_fits),
-            in_place(ZcdpFilter, "odometer", _odometer),
+            in_place(FamilyFilter, "charge_of", _curve_of),
+            in_place(FamilyFilter, "spend", _while_some_order_fits),
+            in_place(FamilyFilter, "odometer", _odometer),
         ),
+        caught=Caught.MASSES,
+    ),
+    Planted(
+        name="no pure ε counted as 0",
+        about="Gaussian noise has no pure ε, so it adds nothing to the sum of ε, which then admits any number of it.",
+        subject=named("filter: family"),
+        patch=in_place(filters, "_family_charge", _no_epsilon_is_none),
+        caught=Caught.MASSES,
+    ),
+    Planted(
+        name="separate pots",
+        about="A charge that the sum of ε admits is not counted in ρ, nor the other way round: two budgets for one.",
+        subject=named("filter: family"),
+        patch=in_place(FamilyFilter, "spend", _separate_pots),
         caught=Caught.MASSES,
     ),
     Planted(
         name="replace-one charged twice",
         about="A replaced unit at twice the ρ of an added one, though distances square: it costs four times.",
-        subject=named("filter: zcdp, replace-one"),
+        subject=named("filter: family, replace-one"),
         patch=in_place(sampling, "_group_rho", lambda event: None if event.rho is None else 2 * event.rho),
         caught=Caught.MASSES,
     ),
@@ -144,15 +170,15 @@ ACCOUNTING = (
     Planted(
         name="failure masses forgotten",
         about="The chance that an answer shows too much is added up, and held against nothing.",
-        subject=named("filter: zcdp"),
-        patch=in_place(ZcdpFilter, "fits", _failures_forgotten),
+        subject=named("filter: family"),
+        patch=in_place(FamilyFilter, "fits", _failures_forgotten),
         caught=Caught.MASSES,
     ),
     Planted(
         name="δ used twice",
         about="All of δ goes to the conversion of ρ, and all of it again to failures.",
-        subject=named("filter: zcdp"),
-        patch=in_place(ZcdpFilter, "__post_init__", _whole_delta_twice),
+        subject=named("filter: family"),
+        patch=in_place(FamilyFilter, "__post_init__", _whole_delta_twice),
         caught=Caught.MASSES,
     ),
     Planted(
@@ -180,7 +206,10 @@ ACCOUNTING = (
         name="budget split wrong",
         about="Every number of a question gets the whole ε that all of them were to share.",
         subject=named("calibration"),
-        patch=in_place(planning, "calibrate", _each_gets_all),
+        patch=both(
+            in_place(plan_terms, "calibrate_alike", _each_gets_all(shares.calibrate_alike)),
+            in_place(plan_terms, "calibrate_gaussian", _each_gets_all(shares.calibrate_gaussian)),
+        ),
         caught=Caught.MASSES,
     ),
 )

@@ -24,9 +24,9 @@ from hubbub.privacy.filter import (
     LOSS_UNIT,
     Budget,
     Charge,
+    FamilyFilter,
     PureFilter,
     Spent,
-    ZcdpFilter,
     filter_for,
     whole_units_rounded_down,
 )
@@ -39,7 +39,7 @@ MILLIONTH = Fraction(1, 10**6)
 
 def test_the_budget_picks_the_filter() -> None:
     assert filter_for(epsilon=1) == PureFilter(epsilon=ONE)
-    assert filter_for(epsilon=1, delta=1e-6) == ZcdpFilter(epsilon=ONE, delta=Fraction(1e-6))
+    assert filter_for(epsilon=1, delta=1e-6) == FamilyFilter(epsilon=ONE, delta=Fraction(1e-6))
     assert filter_for(epsilon=1, neighbors=Neighbors.LOCAL).neighbors is Neighbors.LOCAL
     assert filter_for(epsilon=1).budget == Pure(epsilon=ONE)
     assert filter_for(epsilon=1, delta=MILLIONTH).budget == Approx(epsilon=ONE, delta=MILLIONTH)
@@ -49,7 +49,7 @@ def test_budgets_are_rational_and_checked() -> None:
     budget = Budget(epsilon=0.1, delta=0.25)  # type: ignore[arg-type]
     assert (budget.epsilon, budget.delta, budget.neighbors) == (Fraction(0.1), Fraction(1, 4), Neighbors.ADD_REMOVE)
     assert type(budget.epsilon) is type(budget.delta) is Fraction
-    assert isinstance(budget.filter, ZcdpFilter)
+    assert isinstance(budget.filter, FamilyFilter)
     assert isinstance(Budget(epsilon=ONE, neighbors=Neighbors.LOCAL).filter, PureFilter)
     wrong: list[dict[str, Any]] = [
         {"epsilon": 0},
@@ -78,13 +78,14 @@ def test_units_are_the_documented_ones_and_caps_round_down() -> None:
 
 def test_charges_round_up() -> None:
     pure, zcdp = filter_for(epsilon=1), filter_for(epsilon=1, delta=MILLIONTH)
-    assert pure.charge_of(PureEvent(bound=HALF)) == Charge(loss=2**39)
-    assert pure.charge_of(PureEvent(bound=Fraction(1, 3))) == Charge(loss=2**40 // 3 + 1)
-    assert pure.charge_of(PureEvent(bound=Fraction(1, 2**90))) == Charge(loss=1)
-    assert zcdp.charge_of(BoundedRangeEvent(range=HALF)) == Charge(loss=2**35)
-    assert zcdp.charge_of(DiscreteGaussianEvent(sigma=Fraction(2**30))) == Charge(loss=1)
+    assert pure.charge_of(PureEvent(bound=HALF)) == Charge(loss=2**39, pure=2**39)
+    assert pure.charge_of(PureEvent(bound=Fraction(1, 3))) == Charge(loss=2**40 // 3 + 1, pure=2**40 // 3 + 1)
+    assert pure.charge_of(PureEvent(bound=Fraction(1, 2**90))) == Charge(loss=1, pure=1)
+    assert zcdp.charge_of(BoundedRangeEvent(range=HALF)) == Charge(loss=2**35, pure=2**39)
+    gaussian = zcdp.charge_of(DiscreteGaussianEvent(sigma=Fraction(2**30)))
+    assert (gaussian, gaussian.pure) == (Charge(loss=1), None)
     third = WithFailure(event=BoundedRangeEvent(range=HALF), failure=Fraction(1, 3 * 2**61))
-    assert zcdp.charge_of(third) == Charge(loss=2**35, failure=1)
+    assert zcdp.charge_of(third) == Charge(loss=2**35, failure=1, pure=2**39)
     approx = ApproxEvent(bound=ONE, failure=MILLIONTH)
     assert zcdp.charge_of(approx).loss == math.ceil(PureEvent(bound=ONE).rho * 2**40)
     assert zcdp.charge_of(approx).failure == 2**62 // 10**6 + 1
@@ -95,9 +96,9 @@ def test_the_last_unit_fits_and_the_next_does_not() -> None:
         spent = Spent(loss=account.loss_cap - 5, failure=0, charges=3)
         assert account.fits(spent, Charge(loss=5))
         assert not account.fits(spent, Charge(loss=6))
-        assert account.remaining(spent) == Charge(loss=5, failure=account.failure_cap)
+        assert (account.remaining(spent).loss, account.remaining(spent).failure) == (5, account.failure_cap)
         after = account.spend(spent, Charge(loss=5))
-        assert after == Spent(loss=account.loss_cap, failure=0, charges=4)
+        assert after == Spent(loss=account.loss_cap, failure=0, charges=4, pure=None)
         assert account.remaining(after).loss == 0
         with pytest.raises(BudgetExceeded) as refused:
             account.spend(after, Charge(loss=1))
@@ -113,7 +114,7 @@ def test_the_pool_of_failures_is_checked_by_itself() -> None:
     assert account.fits(spent, Charge(loss=1, failure=1))
     assert not account.fits(spent, Charge(loss=1, failure=2))
     full = account.spend(spent, Charge(loss=1, failure=1))
-    assert account.remaining(full) == Charge(loss=account.loss_cap - 1, failure=0)
+    assert account.remaining(full).parts == (Charge(loss=account.loss_cap - 1, failure=0),)
     assert account.fits(full, Charge(loss=1))
     assert not account.fits(full, Charge(loss=1, failure=1))
     with pytest.raises(BudgetExceeded, match=r"δ₀ = "):
@@ -165,7 +166,7 @@ def test_the_odometer() -> None:
     assert pure.odometer(pure.spend(Spent(), pure.charge_of(PureEvent(bound=HALF)))) == Pure(epsilon=HALF)
     zcdp = filter_for(epsilon=1, delta=MILLIONTH)
     assert zcdp.odometer(Spent(failure=4)) == Approx(epsilon=Fraction(0), delta=4 * DELTA_UNIT)
-    full = zcdp.odometer(Spent(loss=zcdp.loss_cap, failure=zcdp.failure_cap))
+    full = zcdp.odometer(Spent(loss=zcdp.loss_cap, failure=zcdp.failure_cap, pure=None))
     assert isinstance(full, Approx)
     assert full.implies(zcdp.budget)
     assert ONE * (1 - Fraction(1, 10**8)) < full.epsilon <= ONE
@@ -196,20 +197,20 @@ def test_terms_are_checked_however_a_filter_is_made() -> None:
     half: Any = 0.5
     assert PureFilter(epsilon=half).epsilon == Fraction(1, 2)
     assert isinstance(PureFilter(epsilon=half).epsilon, Fraction)
-    assert isinstance(ZcdpFilter(epsilon=half, delta=half).epsilon, Fraction)
-    assert isinstance(ZcdpFilter(epsilon=half, delta=half).delta, Fraction)
+    assert isinstance(FamilyFilter(epsilon=half, delta=half).epsilon, Fraction)
+    assert isinstance(FamilyFilter(epsilon=half, delta=half).delta, Fraction)
     with pytest.raises(ParameterError):
         PureFilter(epsilon=-ONE)
     with pytest.raises(ParameterError):
-        ZcdpFilter(epsilon=-ONE, delta=HALF)
+        FamilyFilter(epsilon=-ONE, delta=HALF)
     with pytest.raises(ParameterError):
-        ZcdpFilter(epsilon=ONE, delta=Fraction(0))
+        FamilyFilter(epsilon=ONE, delta=Fraction(0))
 
 
 def test_an_overdrawn_account_has_nothing_left() -> None:
     for account in (filter_for(epsilon=1), filter_for(epsilon=1, delta=MILLIONTH)):
         beyond = Spent(loss=account.loss_cap + 1, failure=account.failure_cap + 1)
-        assert account.remaining(beyond) == Charge(loss=0, failure=0)
+        assert (account.remaining(beyond).loss, account.remaining(beyond).failure) == (0, 0)
         assert not account.fits(beyond, Charge(loss=0))
 
 

@@ -30,7 +30,7 @@ from hubbub.privacy.filter import PureFilter
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.query.ops import Scan, ScanColumn, Tally
 from hubbub.query.plan import plan as planning
-from hubbub.query.plan import statistic
+from hubbub.query.plan import plan_terms, statistic
 from hubbub.query.plan.plan import Plan
 from hubbub.query.read import from_clause as reading
 from hubbub.query.read import scope
@@ -217,16 +217,19 @@ sensitivity_of_one_row = _in_place(statistic, "bound_tally", _one_row)
 @contextmanager
 def calibrated_for_half() -> Iterator[None]:
     """Mechanisms for half the sensitivity that the plan proves."""
-    honest = shares.calibrate
+    alike, gaussian = shares.calibrate_alike, shares.calibrate_gaussian
 
     def halve(one: Any) -> AddedNoise:
         known = one.sensitivity
         return AddedNoise(sensitivity=Sensitivity(l0=known.l0, linf=known.linf / 2), neighbors=one.reach.neighbors)
 
-    def halved(measured: Any, *more: Any, **given: Any) -> Any:
-        return honest([halve(one) for one in measured], *more, **given)
+    def halved(honest: Any) -> Any:
+        return lambda measured, **given: honest([halve(one) for one in measured], **given)
 
-    with mock.patch.object(planning, "calibrate", halved):
+    with (
+        mock.patch.object(plan_terms, "calibrate_alike", halved(alike)),
+        mock.patch.object(plan_terms, "calibrate_gaussian", halved(gaussian)),
+    ):
         yield
 
 

@@ -208,8 +208,8 @@ def test_a_budget_that_is_not_shared_is_seen() -> None:
     """Sets at the full ε each: the price says so at once, since events are what is charged."""
     text = "select ward, count(*) from stays group by rollup (ward)"
 
-    def whole(question: Any, policy: Any, *, epsilon: Any, delta: Any, plan: Any) -> Any:
-        return honest(question, policy, epsilon=epsilon * len(question.sets), delta=delta, plan=plan)
+    def whole(question: Any, policy: Any, *, epsilon: Any, **given: Any) -> Any:
+        return honest(question, policy, epsilon=epsilon * len(question.sets), **given)
 
     honest = sets.over_sets
     with mock.patch("hubbub.query.plan.plan.over_sets", whole):

@@ -148,8 +148,8 @@ def test_a_principal_is_shown_what_it_can_spend_itself(world: World) -> None:
     bob = granted(db, "bob", 5, project="flu")
 
     def left(asker: hb.Database) -> list[Fraction]:
-        told = asker.explain(COUNT, epsilon=1).left, asker.explain_publish(publish.Flat(), **ALL).left
-        return [one.loss * LOSS_UNIT for one in told]
+        told = asker.explain(COUNT, epsilon=1).payer, asker.explain_publish(publish.Flat(), **ALL).payer
+        return [one.room.loss * LOSS_UNIT for one in told]
 
     assert left(db) == [10**6, 10**6]
     assert left(ann) == [2, 2]

@@ -24,6 +24,7 @@ from hubbub.policy.tables import Limits
 from hubbub.query.expression import Column
 from hubbub.query.ops import Scan, ScanColumn
 from hubbub.query.requests import BlockRows, DenseCells, Request, SparseCells, Tallies
+from hubbub.session.job import Purchase
 from hubbub.session.questions import QuestionTerms, sql_job
 from hubbub.testing.replay import replayed
 from tests.query.inside import World, row
@@ -43,9 +44,15 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Database]:
     world.close()
 
 
+def _purchase(db: hb.Database) -> Purchase:
+    return Purchase(rest=Fraction(1), payer=db._session.payer())
+
+
 FREE: dict[str, Callable[[hb.Database], object]] = {
     "_catalogue": lambda db: db._catalogue(),
-    "_draft": lambda db: db._draft(COUNT, QuestionTerms(epsilon=1)).plan({}, Fraction(1)),
+    "_draft": lambda db: db._draft(COUNT, QuestionTerms(epsilon=1)).plan(
+        {}, Purchase(rest=Fraction(1), payer=db._session.payer())
+    ),
     "_tables": lambda db: db._tables(),
     "check_grant": lambda db: db.check_grant(),
     "explain": lambda db: db.explain(COUNT, epsilon=1),
@@ -186,7 +193,16 @@ def test_sessions_hand_out_no_more_than_databases_do(db: hb.Database) -> None:
     """What a session does beside running jobs is free, and names no number of the data."""
     session = db._session
     names = {name for name, _ in inspect.getmembers(session, callable) if not name.startswith("_")}
-    assert names == {"ask_of", "check_grant", "drop_stale_facts", "facts", "foresee", "plan", "remaining", "run"}
+    assert names == {
+        "ask_of",
+        "check_grant",
+        "drop_stale_facts",
+        "facts",
+        "foresee",
+        "payer",
+        "plan",
+        "run",
+    }
     draft = db._draft(COUNT, QuestionTerms(epsilon=1))
-    free: list[Any] = [session.facts(draft.wanted), session.foresee(draft), session.plan(draft), session.remaining()]
+    free: list[Any] = [session.facts(draft.wanted), session.foresee(draft), session.plan(draft), session.payer()]
     assert not EXACT & set(numbers_in(free))

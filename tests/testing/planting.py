@@ -30,16 +30,29 @@ from hubbub.privacy import amplify, calibrate, convert, curves, shares
 from hubbub.privacy import filter as filters
 from hubbub.privacy.events import composed, sampling
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, FamilyFilter, PureFilter, Spent
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.missing.bought import WantedFact
-from hubbub.query.plan import plan as planning
+from hubbub.query.plan import plan_terms
 from hubbub.session import database as session
 from hubbub.session import session as door
 
 Fault = Callable[[], AbstractContextManager[Any]]
 
 build_specimens()  # they are built when asked for: here, before any fault could be calibrated into them
+
+
+def both(*faults: Fault) -> Fault:
+    """One mistake that was made in two places."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with ExitStack() as stack:
+            for fault in faults:
+                stack.enter_context(fault())
+            yield
+
+    return planted
 
 
 def at(module: Any, what: str, fault: Any) -> Fault:
@@ -79,8 +92,9 @@ def _some_order(*, epsilon: Any, delta: Any, neighbors: Neighbors) -> Any:
     return SomeOrder(Budget(epsilon=epsilon, delta=delta, neighbors=neighbors))
 
 
-def _whole_delta(self: ZcdpFilter) -> None:
+def _whole_delta(self: FamilyFilter) -> None:
     """The conversion takes all of δ, and failures half of it once more."""
+    object.__setattr__(self, "pure_cap", math.floor(self.epsilon / LOSS_UNIT))
     object.__setattr__(self, "loss_cap", math.floor(convert.rho_rounded_down(self.epsilon, self.delta) / LOSS_UNIT))
     object.__setattr__(self, "failure_cap", math.floor(self.delta / 2 / DELTA_UNIT))
 
@@ -89,16 +103,37 @@ def _down(value: Fraction, unit: Fraction) -> int:
     return math.floor(value / unit)
 
 
+_family_charge = filters._family_charge
+
+
+def _no_epsilon_is_none(event: Event) -> Charge:
+    """What has no pure ε adds nothing to the sum of ε."""
+    honest = _family_charge(event)
+    return replace(honest, pure=honest.pure or 0)
+
+
+def _pots(self: FamilyFilter, spent: Spent, charge: Charge, *, whose: str = "") -> Spent:
+    """A charge is paid from one sum, and not counted in the other."""
+    if not self.fits(spent, charge):
+        raise BudgetExceeded("No pot has so much left.")
+    if spent.loss + charge.loss <= self.loss_cap:
+        return spent.plus(replace(charge, pure=0))
+    return spent.plus(replace(charge, loss=0))
+
+
 FILTERS: dict[str, tuple[str, Fault]] = {
-    "some order": ("filter: zcdp", at(filters, "filter_for", _some_order)),
-    "the whole delta, and a pool": ("filter: zcdp", at(ZcdpFilter, "__post_init__", _whole_delta)),
+    "no pure ε counts as 0": ("filter: family", at(filters, "_family_charge", _no_epsilon_is_none)),
+    "separate pots": ("filter: family", at(FamilyFilter, "spend", _pots)),
+    "separate pots, replace-one": ("filter: family, replace-one", at(FamilyFilter, "spend", _pots)),
+    "some order": ("filter: family", at(filters, "filter_for", _some_order)),
+    "the whole delta, and a pool": ("filter: family", at(FamilyFilter, "__post_init__", _whole_delta)),
     "failures are not counted": (
-        "filter: zcdp",
-        at(ZcdpFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap),
+        "filter: family",
+        at(FamilyFilter, "fits", lambda self, spent, charge: spent.loss + charge.loss <= self.loss_cap),
     ),
-    "charges rounded down": ("filter: zcdp, small", at(filters, "_units_up", _down)),
+    "charges rounded down": ("filter: family, small", at(filters, "_units_up", _down)),
     "a pure event priced like a choice": (
-        "filter: zcdp, small",
+        "filter: family, small",
         at(curves, "response_rho_rounded_up", lambda epsilon, categories=2: epsilon * epsilon / 8),
     ),
     "a pure price rounded down": ("filter: pure", at(filters, "_units_up", _down)),
@@ -116,7 +151,7 @@ FILTERS: dict[str, tuple[str, Fault]] = {
         at(amplify, "sampled_epsilon_rounded_up", lambda epsilon, rate: epsilon * rate),
     ),
     "a sample that fails less than it does": (
-        "filter: zcdp",
+        "filter: family",
         at(sampling.PoissonSampledEvent, "failure", property(lambda self: self.rate * self.event.failure / 2)),
     ),
     "many runs at the price of one": (
@@ -124,11 +159,11 @@ FILTERS: dict[str, tuple[str, Fault]] = {
         at(composed.RepeatedEvent, "epsilon", property(lambda self: self.event.epsilon)),
     ),
     "replace-one charged twice": (
-        "filter: zcdp, replace-one",
+        "filter: family, replace-one",
         at(sampling, "_group_rho", lambda event: None if event.rho is None else 2 * event.rho),
     ),
     "other neighbours where units are replaced": (
-        "filter: zcdp, replace-one",
+        "filter: family, replace-one",
         at(filters, "_same_relation", lambda event, neighbors: None),
     ),
     "replace-one charged once": (
@@ -136,7 +171,7 @@ FILTERS: dict[str, tuple[str, Fault]] = {
         at(sampling.GroupOfTwoEvent, "epsilon", property(lambda self: self.event.epsilon)),
     ),
     "failures of two counted twice": (
-        "filter: zcdp, replace-one",
+        "filter: family, replace-one",
         at(sampling, "_group_failure_rounded_up", lambda epsilon, failure: 2 * failure),
     ),
     "no event is refused": ("filter: pure, replace-one", at(PureFilter, "fits", lambda self, spent, charge: True)),
@@ -157,14 +192,19 @@ def _classic(epsilon: Fraction, delta: Fraction, shift: int) -> Fraction:
     return Fraction(sigma).limit_denominator(1 << 20)
 
 
-def _all_for_each(measured: Any, budget: Any, **given: Any) -> Any:
-    return tuple(made for one in measured for made in shares.calibrate([one], budget, **given))
+def _all_for_each(honest: Any) -> Any:
+    return lambda measured, **given: tuple(made for one in measured for made in honest([one], **given))
 
 
 CALIBRATION: dict[str, Fault] = {
     "the analytic Gaussian on integers": at(calibrate, "delta_rounded_up", _analytic),
     "the classic Gaussian": at(calibrate, "_one_integer", _classic),
-    "the whole budget for each part": at(planning, "calibrate", _all_for_each),
+    "the whole budget for each part": (
+        both(
+            at(plan_terms, "calibrate_alike", _all_for_each(shares.calibrate_alike)),
+            at(plan_terms, "calibrate_gaussian", _all_for_each(shares.calibrate_gaussian)),
+        )
+    ),
     "a shuffle for nothing": at(amplify, "shuffled_epsilon_rounded_up", lambda local, reports, delta: local / reports),
 }
 

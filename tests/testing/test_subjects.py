@@ -53,7 +53,7 @@ def test_names() -> None:
     assert subject_of(" Gate").name == "gate"
     assert {name: made().name for name, made in SUBJECTS.items()} == {name: name for name in SUBJECTS}
     assert {builder: tuple(_build(builder)) for builder in BUILDERS} == BUILDERS
-    with pytest.raises(ParameterError, match="filter: zcdp"):
+    with pytest.raises(ParameterError, match="filter: family"):
         subject_of("filter: zcpd")
     with pytest.raises(ParameterError, match="names, such as geometric"):
         subject_of("§")

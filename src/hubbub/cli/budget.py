@@ -16,6 +16,7 @@ from hubbub.cli.options import (
     SomeDelta,
     SomeEpsilon,
     TotalDelta,
+    exact,
     expiry,
     limit_of,
     open_to_read,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from hubbub.ledger import Failures, Grant, Statement
     from hubbub.privacy.filter import Budget
+    from hubbub.privacy.ways import Payer
 
 _BAR = 12
 
@@ -143,6 +145,49 @@ def grant(
         say(f'"{principal}" may spend {upto} from account "{account}"{within}, {good}.')
 
 
+@app.command("set")
+def set_budget(
+    *,
+    ledger: LedgerArgument = None,
+    account: Account,
+    epsilon: Annotated[
+        Fraction | None,
+        typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="The new total ε; without it, as it was."),
+    ] = None,
+    delta: Annotated[
+        Fraction | None,
+        typer.Option("--delta", parser=exact, metavar="NUMBER", help="The new total δ; without it, as it was."),
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Set the limits of this project instead.")] = None,
+    principal: Annotated[str | None, typer.Option(help="Set the limits of this principal instead.")] = None,
+    close: Annotated[
+        bool, typer.Option("--close", help="Let nothing more be spent; what is stored is served.")
+    ] = False,
+) -> None:
+    """Raise, lower, close or reopen a budget: what was spent stays spent, and the ledger keeps that it was changed."""
+    from hubbub.cli.printing import room, say
+
+    with open_to_write(ledger) as opened:
+        kind = "project" if project else "principal" if principal else "account"
+        was = opened.statement(account, kind, project or principal or "").budget
+        budget = limit_of(
+            opened, account, was.epsilon if epsilon is None else epsilon, was.delta if delta is None else delta
+        )
+        found = opened.set_budget(account, budget, project=project, principal=principal, closed=close)
+        say(f"{_title(found)} had {_budget(was)}.")
+        if found.closed:
+            say("It is closed: nothing more is charged to it, and stored answers are served as before.")
+        else:
+            say(f"It has {_budget(found.budget)} now, of which {room(found)} can still be asked for.")
+        if kind == "account" and (found.budget.epsilon, found.budget.delta) != (was.epsilon, was.delta):
+            say("Its promise is that of the greatest budget that was ever in force.")
+
+
+def _title(one: "Statement") -> str:
+    own = f'Account "{one.account}"'
+    return own if one.kind == "account" else f'{one.kind.capitalize()} "{one.name}" of account "{one.account}"'
+
+
 @app.command()
 def revoke(
     *,
@@ -178,19 +223,18 @@ def thaw(
 
 
 def _table(title: str, statements: list["Statement"]) -> "Table":
-    from hubbub.cli.printing import amount, bar, cell, percent, share_of, stack, table
-    from hubbub.ledger.verify.recompute import symbol_of
+    from hubbub.cli.printing import bar, cell, percent, room, share_of, stack, table
 
     made = table(title, "who", "budget", "spent", "left", "charges", kept=("budget", "spent", "left", "charges"))
     for one in statements:
         share = share_of(one)
-        left = amount(symbol_of(one.budget.filter), one.left)
+        left = "closed" if one.closed else room(one)
         every = [f"every {one.renewal.days} days"] if one.renewal else []
         made.add_row(
             _who(one),
             stack(*str(one.budget.filter.budget).split(", "), one.budget.neighbors),
             stack(bar(share, _BAR) + cell(f" {percent(share)}"), *str(one.odometer).split(", ")),
-            stack(*left.split(", ")),
+            stack(*left.replace(" (", ", ").rstrip(")").split(", ")),
             stack(one.spent.charges, f"since {one.since:%Y-%m-%d}", *every),
         )
     return made
@@ -242,9 +286,16 @@ def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
+def _payer(one: "Statement") -> "Payer":
+    from hubbub.privacy.ways import Payer
+
+    return Payer(terms=one.budget.filter, room=one.left)
+
+
 def _as_json(statements: list["Statement"], grants: list["Grant"], failures: list["Failures"]) -> dict[str, Any]:
     from hubbub.ledger.entry import ratio
     from hubbub.ledger.verify.recompute import symbol_of
+    from hubbub.privacy.affordable import largest_epsilon
     from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT
 
     return {
@@ -264,7 +315,11 @@ def _as_json(statements: list["Statement"], grants: list["Grant"], failures: lis
                 "spent": ratio(one.spent.loss * LOSS_UNIT),
                 "spent_failure": ratio(one.spent.failure * DELTA_UNIT),
                 "spent_as": str(one.odometer),
+                "spent_pure": None if one.spent.pure is None else ratio(one.spent.pure * LOSS_UNIT),
+                "closed": one.closed,
+                "largest_epsilon": ratio(largest_epsilon(_payer(one), delta=one.budget.delta / 100)),
                 "left": ratio(one.left.loss * LOSS_UNIT),
+                "left_pure": None if one.left.pure is None else ratio(one.left.pure * LOSS_UNIT),
                 "left_failure": ratio(one.left.failure * DELTA_UNIT),
                 "charges": one.spent.charges,
             }

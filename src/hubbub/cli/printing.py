@@ -26,8 +26,10 @@ from rich.text import Text
 
 from hubbub.ledger.terms import Statement
 from hubbub.ledger.verify.verify import Progress as Report
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
+from hubbub.privacy.affordable import tell_room
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, FamilyFilter, Spent
 from hubbub.privacy.loss import number
+from hubbub.privacy.ways import Payer
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
 
@@ -108,12 +110,25 @@ def percent(share: float) -> str:
 
 
 def share_of(statement: Statement) -> float:
-    """Return the share of a budget that is spent: of its ε or ρ, or of its failure mass where that is more."""
+    """Return the share of a budget that is spent: of its ε or ρ, or of its failure mass where that is more.
+
+    Of two sums that admit charges, the one that has more left says how far the budget goes.
+    """
     counted, spent = statement.budget.filter, statement.spent
-    parts = [spent.loss / counted.loss_cap if counted.loss_cap else 1.0]
+    sums = [spent.loss / counted.loss_cap if counted.loss_cap else 1.0]
+    if isinstance(counted, FamilyFilter) and spent.pure is not None:
+        sums.append(spent.pure / counted.pure_cap if counted.pure_cap else 1.0)
+    parts = [min(sums)]
     if counted.failure_cap:
         parts.append(spent.failure / counted.failure_cap)
     return max(parts)
+
+
+def room(statement: Statement) -> str:
+    """What is left of a budget: the largest ε that a question with the usual δ can ask for, and what is behind it."""
+    budget = statement.budget
+    payer = Payer(terms=budget.filter, room=statement.left)
+    return tell_room(payer, delta=budget.delta / 100, failure=bool(budget.delta))
 
 
 def amount(symbol: str, spent: Charge | Spent) -> str:

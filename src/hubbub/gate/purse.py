@@ -160,9 +160,8 @@ class OnLedger:
 
     def fits(self, account: str, event: Event) -> bool:
         """Return whether every cap that the principal counts against has room."""
-        left = self._ledger.remaining(account, self._principal)
         charge = self._ledger.statement(account).budget.filter.charge_of(event)
-        return charge.loss <= left.loss and charge.failure <= left.failure
+        return self._ledger.remaining(account, self._principal).fits(charge)
 
     def spent(self, account: str) -> Loss:
         """Return what the account has spent in its present period; for a principal, what its own limit was charged."""
@@ -185,11 +184,11 @@ class Prepaid:
         self._check(account)
         charge = self._terms.charge_of(event)
         with self._lock:
-            if charge.loss > self._left.loss or charge.failure > self._left.failure:
+            if not _covers(self._left, charge):
                 raise AccountingError(
                     f"A {event.tag} event is not among those that entry {self._ticket.entry} has paid for.", event=event
                 )
-            self._left = Charge(loss=self._left.loss - charge.loss, failure=self._left.failure - charge.failure)
+            self._left = _less(self._left, charge)
         return Payment(self._ticket.entry)
 
     def encode(self, answer: Any) -> Any:
@@ -214,16 +213,13 @@ class Prepaid:
     def fits(self, account: str, event: Event) -> bool:
         """Return whether the event is covered by what is left of the payment."""
         self._check(account)
-        charge = self._terms.charge_of(event)
-        return charge.loss <= self._left.loss and charge.failure <= self._left.failure
+        return _covers(self._left, self._terms.charge_of(event))
 
     def spent(self, account: str) -> Loss:
         """Return what was taken of the payment so far."""
         self._check(account)
-        paid = self._ticket.paid
-        return self._terms.odometer(
-            Spent(loss=paid.loss - self._left.loss, failure=paid.failure - self._left.failure, charges=1)
-        )
+        taken = _less(self._ticket.paid, self._left)
+        return self._terms.odometer(Spent(charges=1, loss=taken.loss, failure=taken.failure, pure=taken.pure))
 
     def _check(self, account: str) -> None:
         if account != self._ticket.account:
@@ -231,3 +227,15 @@ class Prepaid:
                 f"Entry {self._ticket.entry} has paid from account {self._ticket.account!r}, not {account!r}.",
                 account=account,
             )
+
+
+def _covers(paid: Charge, charge: Charge) -> bool:
+    """Return True if what was paid covers a charge in every sum: whichever admitted it, all of them were charged."""
+    if paid.pure is not None and (charge.pure is None or charge.pure > paid.pure):
+        return False
+    return charge.loss <= paid.loss and charge.failure <= paid.failure
+
+
+def _less(paid: Charge, charge: Charge) -> Charge:
+    pure = None if paid.pure is None or charge.pure is None else paid.pure - charge.pure
+    return Charge(loss=paid.loss - charge.loss, failure=paid.failure - charge.failure, pure=pure)

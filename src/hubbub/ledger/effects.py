@@ -18,7 +18,7 @@ from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, checksum, 
 from hubbub.ledger.permission import failures_of, keep_failures
 from hubbub.ledger.stores.store import Row, StoreSession
 from hubbub.ledger.terms import question_digest
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Spent
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, Spent
 
 Content = Mapping[str, Any]
 
@@ -49,6 +49,11 @@ def charge_of(session: StoreSession, seq: int) -> Sequence[Any] | None:
     return charge_from(rows[0]) if rows else None
 
 
+def charge_in(content: Content) -> Charge:
+    """Return what an entry charged. Those of the first format lack ``pure``: ``older`` completes them."""
+    return Charge(loss=content["loss"], failure=content["failure"], pure=content["pure"])
+
+
 def _nothing(session: StoreSession, entry: Entry, content: Content) -> None:
     """Entries that only say that something was done."""
 
@@ -67,6 +72,11 @@ def _take_terms(session: StoreSession, entry: Entry, content: Content, kind: str
     if known is None:
         known = Holder(account=account, kind=kind, name=name, terms=text, opened=entry.time, period=0, spent=Spent())
     keep(session, replace(known, terms=text))
+
+
+def _change(session: StoreSession, entry: Entry, content: Content) -> None:
+    holder = present(session, content["account"], content["holder"], content["name"])
+    keep(session, replace(holder, terms=canonical(content["terms"])))
 
 
 def _grant(session: StoreSession, entry: Entry, content: Content) -> None:
@@ -98,12 +108,7 @@ def _renew(session: StoreSession, entry: Entry, content: Content) -> None:
 def _spend(session: StoreSession, content: Content) -> None:
     for kind, name in content["holders"]:
         holder = present(session, content["account"], kind, name)
-        spent = Spent(
-            loss=holder.spent.loss + content["loss"],
-            failure=holder.spent.failure + content["failure"],
-            charges=holder.spent.charges + 1,
-        )
-        keep(session, replace(holder, spent=spent))
+        keep(session, replace(holder, spent=holder.spent.plus(charge_in(content))))
 
 
 def _charge(session: StoreSession, entry: Entry, content: Content) -> None:
@@ -191,6 +196,7 @@ EFFECTS: Mapping[str, Callable[[StoreSession, Entry, Content], None]] = {
     "grant": _grant,
     "revoke": _revoke,
     "renewal": _renew,
+    "budget": _change,
     "charge": _charge,
     "serve": _serve,
     "share": _share,

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from hubbub.privacy.sensitivity import Neighbors
 ACCOUNT, PROJECT, PRINCIPAL = "account", "project", "principal"
 """Who can hold a budget. An account's own holder has no name beside the account's."""
 
-_COLUMNS = "account, kind, name, terms, opened, period, loss, failure, charges"
+_COLUMNS = "account, kind, name, terms, opened, period, loss, failure, charges, pure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,11 @@ class Holder:
     def filter(self) -> Filter:
         """The filter that counts its spending."""
         return _read(self.terms)[2]
+
+    @property
+    def closed(self) -> bool:
+        """True where its owner lets nothing more be spent."""
+        return self.filter.closed
 
     @property
     def title(self) -> str:
@@ -99,14 +104,20 @@ def keep(session: StoreSession, holder: Holder) -> None:
     spent = holder.spent
     fields = (
         *(holder.account, holder.kind, holder.name, holder.terms, holder.opened, holder.period),
-        *(spent.loss, spent.failure, spent.charges),
+        *(spent.loss, spent.failure, spent.charges, spent.pure),
     )
     session.run(
-        f"INSERT INTO holders ({_COLUMNS}, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO holders ({_COLUMNS}, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (account, kind, name) DO UPDATE SET terms = excluded.terms, period = excluded.period, "
-        "loss = excluded.loss, failure = excluded.failure, charges = excluded.charges, seal = excluded.seal",
+        "loss = excluded.loss, failure = excluded.failure, charges = excluded.charges, pure = excluded.pure, "
+        "seal = excluded.seal",
         *(*fields, checksum(fields)),
     )
+
+
+def filter_of(terms: str) -> Filter:
+    """The filter of terms, as canonical JSON."""
+    return _read(terms)[2]
 
 
 def checksum(fields: Sequence[object]) -> str:
@@ -120,8 +131,8 @@ def _from(row: Row) -> Holder:
         raise LedgerCorrupt(
             f"The balance of {row[1]} {row[2] or row[0]!r} is not what was written. Restore the newest backup."
         )
-    account, kind, name, terms, opened, period, loss, failure, charges = fields
-    spent = Spent(loss=loss, failure=failure, charges=charges)
+    account, kind, name, terms, opened, period, loss, failure, charges, pure = fields
+    spent = Spent(loss=loss, failure=failure, charges=charges, pure=pure)
     return Holder(account=account, kind=kind, name=name, terms=terms, opened=opened, period=period, spent=spent)
 
 
@@ -132,4 +143,5 @@ def _read(terms: str) -> tuple[Budget, Renewal | None, Filter]:
         epsilon=Fraction(read["epsilon"]), delta=Fraction(read["delta"]), neighbors=Neighbors(read["neighbors"])
     )
     days = read["renewal_days"]
-    return budget, None if days is None else Renewal(days=days), budget.filter
+    counted = replace(budget.filter, closed=True) if read.get("closed") else budget.filter
+    return budget, None if days is None else Renewal(days=days), counted

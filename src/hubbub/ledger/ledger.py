@@ -3,7 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -11,9 +12,10 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from hubbub.errors import LedgerReadOnly, LedgerRolledBack
+from hubbub.errors import LedgerReadOnly, LedgerRolledBack, ParameterError
 from hubbub.ledger import owning, rules
 from hubbub.ledger.book import Transaction
+from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT
 from hubbub.ledger.looking import Looking
 from hubbub.ledger.stores.opening import hash_at, open_store, store_at
 from hubbub.ledger.stores.store import Store, StoreSession
@@ -112,11 +114,51 @@ class Ledger(Looking):
     # What owners do.
 
     def open_account(
-        self, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
+        self,
+        name: str,
+        budget: Budget,
+        *,
+        population: str = "",
+        renewal: Renewal | None = None,
+        sources: Sequence[str] = (),
     ) -> Statement:
-        """An account for a population of units. It keeps the budget it was opened with."""
-        self._write(lambda tx: owning.open_account(tx, name, budget, population=population, renewal=renewal))
+        """An account for a population of units. It keeps the budget it was opened with, until ``set_budget``.
+
+        ``sources`` name the data it is for. A new account for data that has one already is a second budget: it warns.
+        """
+
+        def work(tx: Transaction) -> str | None:
+            return owning.open_account(tx, name, budget, population=population, renewal=renewal, sources=sources)
+
+        other = self._write(work)
+        if other is not None:
+            warnings.warn(
+                f"Account {name!r} is opened for data that account {other!r} was opened for: the same people have two "
+                "budgets now, whose losses add up. To give an account more, its owner runs: hubbub budget set.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self.statement(name)
+
+    def set_budget(
+        self,
+        account: str,
+        budget: Budget | None = None,
+        *,
+        project: str | None = None,
+        principal: str | None = None,
+        closed: bool = False,
+    ) -> Statement:
+        """Raise, lower, close or reopen the budget of an account, or of a project or principal under it.
+
+        What was spent stays spent. The account's claim is that of the greatest budget that was ever in force.
+        """
+        if project is not None and principal is not None:
+            raise ParameterError("principal", "None beside a project: one budget is set at a time", principal)
+        kind = PROJECT if project is not None else PRINCIPAL if principal is not None else ACCOUNT
+        name = project or principal or ""
+        self._write(lambda tx: owning.set_budget(tx, account, budget, kind=kind, name=name, closed=closed))
+        return self.statement(account, kind, name)
 
     def open_project(self, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
         """A limit below an account's, for all principals whose grants name the project."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 
 from hubbub.ledger import serving
 from hubbub.ledger.book import entry_from, entry_of, head_of
@@ -12,7 +13,8 @@ from hubbub.ledger.permission import Balances, account_of, all_failures, check_p
 from hubbub.ledger.rules import no_such_holder
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement
-from hubbub.privacy.filter import Charge, Spent
+from hubbub.privacy.filter import Room, Spent
+from hubbub.privacy.ways import ChosenWay, Payer
 
 _PAGE = 1000
 
@@ -38,13 +40,29 @@ class Looking(ABC):
             with self._looking() as session:
                 check_permission(session, account, principal, now=self._now(session))
 
-    def remaining(self, account: str, principal: str = OWNER) -> Charge:
-        """Return the largest charge that the principal can still pay: the least of every cap that it counts against."""
+    def remaining(self, account: str, principal: str = OWNER) -> Room:
+        """Return the room that the principal has: every balance that it counts against must admit what it asks."""
+        return self.payer(account, principal).room
+
+    def payer(self, account: str, principal: str = OWNER) -> Payer:
+        """Return who pays for what the principal asks: how the account counts, and the room that is left."""
         with self._looking() as session:
             view = Balances(session=session, now=self._now(session))
             project = check_permission(session, account, principal, now=view.now)
             limits = limits_of(session, account, principal=principal, project=project)
-            return view.remainder_of([account_of(session, account), *limits])
+            own = account_of(session, account)
+            return Payer(terms=own.filter, room=view.remainder_of([own, *limits]))
+
+    def waiting_ways(self, ask: Ask) -> tuple[ChosenWay, ...] | None:
+        """Return how the charge that waits for this principal's answer to this question was to be measured, if any.
+
+        Those of the first version say nothing, and nor does this: the way of before.
+        """
+        with self._looking() as session:
+            content = serving.waiting_charge(session, ask)
+        if content is None:
+            return None
+        return tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
 
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
@@ -145,4 +163,5 @@ class Looking(ABC):
             spent=spent,
             left=holder.filter.remaining(spent),
             odometer=holder.filter.odometer(spent),
+            closed=holder.closed,
         )

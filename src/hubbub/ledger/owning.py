@@ -1,5 +1,7 @@
 """Operations of owners on a ledger: accounts, projects, grants, publications. Each checks first and writes last."""
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,23 +12,90 @@ from hubbub.ledger.entry import canonical
 from hubbub.ledger.holder import ACCOUNT, PROJECT, Holder, holder_of
 from hubbub.ledger.permission import account_of, failures_of
 from hubbub.ledger.terms import OWNER, Renewal, budget_json, check_name
-from hubbub.privacy.filter import Budget
+from hubbub.privacy.filter import LOSS_UNIT, Budget
 
 _MOST = 1 << 62
 
 
 def open_account(
-    tx: Transaction, name: str, budget: Budget, *, population: str = "", renewal: Renewal | None = None
-) -> None:
-    """An account keeps the filter it was opened with; opening it again on the same terms changes nothing."""
+    tx: Transaction,
+    name: str,
+    budget: Budget,
+    *,
+    population: str = "",
+    renewal: Renewal | None = None,
+    sources: Sequence[str] = (),
+) -> str | None:
+    """An account keeps the filter it was opened with; opening it again on the same terms changes nothing.
+
+    ``sources`` name the data that it is opened for. Return another account that was opened for some of them, if there
+    is one: data that has two accounts has two budgets.
+    """
     content = {"account": check_name("account", name), "population": population, "terms": _terms(budget, renewal)}
     known = holder_of(tx.session, name, ACCOUNT, "")
     if known is None:
-        tx.append("account", content)
-    elif known.terms != canonical(content["terms"]):
+        named = sorted(set(sources))
+        other = _account_for(tx, named) if named else None
+        tx.append("account", content | ({"sources": named} if named else {}))
+        return other
+    elif canonical(content["terms"]) not in (known.terms, first_terms(known)):
         raise ParameterError(
             "budget", f"what account {name!r} was opened with ({known.budget.filter.budget})", budget.filter.budget
         )
+    return None
+
+
+def first_terms(holder: Holder) -> str | None:
+    """Return the terms that a holder had before its budget was first changed; programs may still name these."""
+    first = json.loads(holder.terms).get("first")
+    return None if first is None else canonical(first)
+
+
+def _account_for(tx: Transaction, sources: Sequence[str]) -> str | None:
+    """Return an account that was opened for some of these sources. Accounts are opened seldom: entries are read."""
+    for (body,) in tx.session.rows("SELECT body FROM entries WHERE kind = 'account' ORDER BY seq"):
+        content = json.loads(body)
+        if not set(sources).isdisjoint(content.get("sources", ())):
+            return str(content["account"])
+    return None
+
+
+def set_budget(
+    tx: Transaction,
+    account: str,
+    budget: Budget | None,
+    *,
+    kind: str = ACCOUNT,
+    name: str = "",
+    closed: bool = False,
+) -> None:
+    """Raise, lower, close or reopen a budget: what was spent stays spent, in every sum.
+
+    Privacy:
+        Claim: the account keeps the greatest ε and the greatest δ that were ever in force.
+        Proof: sums hold all charges and are not reset. With Σρ or Σε of all charges within the caps in force when the
+            last was admitted, they are within the greatest caps, so the whole is a run of the family with those;
+            changes depend on the owner and on what was released, which a filter allows for. Lowering takes nothing
+            back: it only refuses.
+        Needs: one way of counting: δ = 0 stays, and so do the neighbours.
+        Ref: SOUNDNESS 41.
+    """
+    own = account_of(tx.session, account)
+    holder = own if kind == ACCOUNT else holder_of(tx.session, account, kind, name)
+    if holder is None:
+        raise ParameterError(kind, f"a {kind} of account {account!r}", name)
+    _check_limit(own, budget or holder.budget)
+    before = json.loads(holder.terms)
+    terms = _terms(budget or holder.budget, holder.renewal) | {
+        "closed": closed,
+        "first": before.get("first", {key: before[key] for key in _TERMS}),
+    }
+    content = {"account": account, "holder": kind, "name": name, "terms": terms}
+    if canonical(terms) != holder.terms:
+        tx.append("budget", content)
+
+
+_TERMS = ("delta", "epsilon", "neighbors", "renewal_days")
 
 
 def open_project(tx: Transaction, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
@@ -109,7 +178,7 @@ def _check_limit(account: Holder, limit: Budget) -> None:
 def _terms(budget: Budget, renewal: Renewal | None) -> dict[str, Any]:
     if not isinstance(budget, Budget):
         raise ParameterError("budget", "a Budget", budget)
-    if budget.filter.loss_cap >= _MOST:
+    if budget.epsilon / LOSS_UNIT >= _MOST or budget.filter.loss_cap >= _MOST:
         raise CapacityError("A budget must be below ε = 4,194,304: amounts are kept in 64-bit units.", budget=budget)
     return budget_json(budget, renewal)
 

@@ -12,7 +12,7 @@ from hubbub.ledger.entry import day_of, moment_of
 from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, checksum, holder_of, present
 from hubbub.ledger.stores.store import Row, StoreSession
 from hubbub.ledger.terms import ALLOWANCE, OWNER, Failures
-from hubbub.privacy.filter import Charge, Spent, history_of, refusal
+from hubbub.privacy.filter import FREE, Charge, Room, Spent, history_of, refusal
 
 _COLUMNS = "account, principal, many"
 
@@ -98,8 +98,6 @@ def refuse_frozen(session: StoreSession, account: str, principal: str, charge: i
         )
 
 
-FREE = Charge(loss=0)
-
 _ORDER = (PRINCIPAL, PROJECT, ACCOUNT)
 """Who refuses first."""
 
@@ -120,16 +118,16 @@ class Balances:
         """Return the amount that a holder has spent in the current period."""
         spent = holder.spent if holder.period_at(self.now) == holder.period else Spent()
         waiting = self.pending.get((holder.kind, holder.name), FREE)
-        return Spent(loss=spent.loss + waiting.loss, failure=spent.failure + waiting.failure, charges=spent.charges)
+        return spent.plus(waiting, charges=0)
 
     def fits(self, holders: Sequence[Holder], charge: Charge) -> bool:
         """Return True if all holders can pay."""
         return all(holder.filter.fits(self.spending_of(holder), charge) for holder in holders)
 
-    def remainder_of(self, holders: Sequence[Holder]) -> Charge:
-        """Return the largest charge that all of them can pay, in each part."""
-        parts = [holder.filter.remaining(self.spending_of(holder)) for holder in holders]
-        return Charge(loss=min(part.loss for part in parts), failure=min(part.failure for part in parts))
+    def remainder_of(self, holders: Sequence[Holder]) -> Room:
+        """Return the room that all of them leave."""
+        rooms = [holder.filter.remaining(self.spending_of(holder)) for holder in holders]
+        return Room.of(part for room in rooms for part in room.parts)
 
     def check(self, bills: Sequence[tuple[Holder, Charge]], *, principal: str) -> None:
         """Raise BudgetExceeded where somebody cannot pay what it is charged; the asker's own limit is the first."""

@@ -9,8 +9,10 @@ from datetime import date, datetime
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
-from hubbub.ledger.entry import Entry, moment_of
+from hubbub.ledger.effects import charge_in
+from hubbub.ledger.entry import Entry, canonical, moment_of
 from hubbub.ledger.holder import ACCOUNT
+from hubbub.ledger.older import Completing
 from hubbub.ledger.terms import Renewal
 from hubbub.ledger.verify.recompute import (
     FixedPlan,
@@ -89,6 +91,8 @@ class AccountReport:
     """The lifetime's spending as a guarantee."""
     recomputed: Recomputed
     fixed: FixedPlan | None
+    changes: tuple[tuple[datetime, Budget, bool], ...] = ()
+    """When its owner changed the budget, to what, and whether that closed it."""
 
     @property
     def symbol(self) -> str:
@@ -126,10 +130,11 @@ def report(ledger: "Ledger", *, account: str | None = None, progress: Progress |
     books: dict[str, _Book] = {}
     place: dict[int, _Book] = {}
     last: Entry | None = None
+    completing = Completing()
     for entry in check_entries(ledger, progress):
         last = entry
         with sense_of(entry):
-            content = entry.content
+            content = completing.complete(entry.seq, entry.kind, entry.content)
             if entry.kind == "account" and account in (None, content["account"]):
                 books[content["account"]] = _Book(entry, content)
             elif "account" in content and content["account"] in books:
@@ -158,6 +163,7 @@ class _Book:
         self._projects: dict[str, SpendingTotals] = {}
         self._periods: dict[int, Spent] = {0: Spent()}
         self._period = 0
+        self._changes: list[tuple[datetime, Budget, bool]] = []
 
     def nothing(self, entry: Entry, content: Mapping[str, Any]) -> None:
         """Other entries do not show."""
@@ -168,11 +174,17 @@ class _Book:
             self._period = content["period"]
             self._periods[self._period] = Spent()
 
+    def budget(self, entry: Entry, content: Mapping[str, Any]) -> None:
+        """A changed budget of the account itself."""
+        if content["holder"] == ACCOUNT:
+            self._holder = replace(self._holder, terms=canonical(content["terms"]))
+            self._changes.append((entry.moment, self._holder.budget, self._holder.closed))
+
     def charge(self, entry: Entry, content: Mapping[str, Any]) -> None:
         """A new line."""
-        spent = Charge(loss=content["loss"], failure=content["failure"])
-        after = self._periods[self._period] = _more(self._periods[self._period], spent)
-        self._add(content, lambda totals: replace(totals, spent=_more(totals.spent, spent)))
+        spent = charge_in(content)
+        after = self._periods[self._period] = self._periods[self._period].plus(spent)
+        self._add(content, lambda totals: replace(totals, spent=totals.spent.plus(spent)))
         self._recounter.take(entry.seq, content)
         self._lines[entry.seq] = Line(
             entry=entry.seq,
@@ -191,8 +203,8 @@ class _Book:
 
     def share(self, entry: Entry, content: Mapping[str, Any]) -> None:
         """An answer that someone else was given."""
-        paid = Charge(loss=content["loss"], failure=content["failure"])
-        self._add(content, lambda totals: replace(totals, shares=_more(totals.shares, paid)))
+        paid = charge_in(content)
+        self._add(content, lambda totals: replace(totals, shares=totals.shares.plus(paid)))
         line = self._lines[content["charge"]]
         self._lines[line.entry] = replace(line, shared=(*line.shared, content["principal"]))
 
@@ -215,10 +227,8 @@ class _Book:
         holder = self._holder
         lifetime = Spent()
         for spent in self._periods.values():
-            lifetime = Spent(
-                loss=lifetime.loss + spent.loss,
-                failure=lifetime.failure + spent.failure,
-                charges=lifetime.charges + spent.charges,
+            lifetime = lifetime.plus(
+                Charge(loss=spent.loss, failure=spent.failure, pure=spent.pure), charges=spent.charges
             )
         return AccountReport(
             name=holder.account,
@@ -242,11 +252,13 @@ class _Book:
             odometer=holder.filter.odometer(lifetime),
             recomputed=self._recounter.close(),
             fixed=self._recounter.account_for_plan(),
+            changes=tuple(self._changes),
         )
 
 
 _TAKEN: Mapping[str, Callable[[_Book, Entry, Mapping[str, Any]], None]] = {
     "renewal": _Book.renewal,
+    "budget": _Book.budget,
     "charge": _Book.charge,
     "share": _Book.share,
     "answer": _Book.answer,
@@ -257,7 +269,3 @@ _TAKEN: Mapping[str, Callable[[_Book, Entry, Mapping[str, Any]], None]] = {
 def shorten(text: str, length: int) -> str:
     """The beginning of a text, with a sign that there is more."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _more(spent: Spent, charge: Charge) -> Spent:
-    return Spent(loss=spent.loss + charge.loss, failure=spent.failure + charge.failure, charges=spent.charges + 1)

@@ -27,11 +27,12 @@ from hubbub.ledger.book import Transaction, damage_at, entry_of
 from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.holder import Holder
-from hubbub.ledger.permission import Balances, check_permission, refuse_frozen
+from hubbub.ledger.older import paid_for
+from hubbub.ledger.permission import Balances, account_of, check_permission, refuse_frozen
 from hubbub.ledger.serving import Decision, decide
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import Ask, Ticket, check_name
-from hubbub.privacy.filter import Charge
+from hubbub.privacy.filter import FREE
 
 
 def reserve(tx: Transaction, ask: Ask) -> Ticket:
@@ -52,8 +53,8 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
     return Ticket(
         entry=made.charge,
         account=ask.account,
-        paid=Charge(loss=paid["loss"], failure=paid["failure"]),
-        cost=Charge(loss=0),
+        paid=paid_for(paid, account_of(tx.session, ask.account).filter),
+        cost=FREE,
         answer=None if stored is None else str(stored.content["answer"]),
         stored=None if stored is None else stored.moment,
         epsilon=None if paid["epsilon"] is None else Fraction(paid["epsilon"]),
@@ -67,6 +68,7 @@ def _charge(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
         "key": ask.key or uuid.uuid4().hex,
         "loss": made.cost.loss,
         "project": made.project,
+        "pure": made.cost.pure,
     }
     entry = tx.append("charge", ask.body | paid)
     return Ticket(
@@ -85,6 +87,7 @@ def _share(tx: Transaction, ask: Ask, charge: int, made: Decision) -> None:
             "loss": made.cost.loss,
             "principal": ask.principal,
             "project": made.project,
+            "pure": made.cost.pure,
         },
     )
 

@@ -13,18 +13,20 @@ Privacy:
     Ref: SOUNDNESS 23, 40.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hubbub.errors import KeyConflict, LedgerCorrupt
 from hubbub.ledger.book import entry_of
 from hubbub.ledger.effects import CHARGE, charge_from, charge_of, units_of
 from hubbub.ledger.entry import ratio
 from hubbub.ledger.holder import PROJECT, Holder
-from hubbub.ledger.permission import FREE, Balances, account_of, check_permission, limits_of, refuse_frozen
+from hubbub.ledger.older import paid_for
+from hubbub.ledger.permission import Balances, account_of, check_permission, limits_of, refuse_frozen
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, price_of
+from hubbub.privacy.filter import DELTA_UNIT, FREE, LOSS_UNIT, Charge, price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def check(view: Balances, asks: Sequence[Ask]) -> None:
         made = decide(replace(view, pending=pending), ask)
         for holder in made.holders:
             name = holder.kind, holder.name
-            paying[name], pending[name] = holder, _both(pending.get(name, FREE), made.cost)
+            paying[name], pending[name] = holder, pending.get(name, FREE) + made.cost
     view.check([(paying[name], pending[name]) for name in paying], principal=asks[0].principal)
 
 
@@ -77,6 +79,36 @@ def holds(session: StoreSession, charge: int, principal: str) -> bool:
         return found is not None
     given = session.rows("SELECT 1 FROM holdings WHERE charge = ? AND principal = ?", charge, principal)
     return bool(given) or bool(found[7])
+
+
+def waiting_charge(session: StoreSession, ask: Ask) -> Mapping[str, Any] | None:
+    """Return the contents of this principal's own charge that has no answer yet, under the same key or for the same."""
+    if ask.key is not None:
+        keyed = session.rows("SELECT request, charge FROM keys WHERE principal = ? AND key = ?", ask.principal, ask.key)
+        if keyed and keyed[0][0] == ask.request:
+            found = charge_of(session, keyed[0][1])
+            return entry_of(session, keyed[0][1]).content if found is not None and found[6] is None else None
+    if ask.epsilon is None:
+        return None
+    for seq, _, principal, _, *then, answer, _ in _charges_for(session, ask):
+        if answer is None and principal == ask.principal and tuple(then) == _asked(ask):
+            return entry_of(session, seq).content
+    return None
+
+
+def _asked(ask: Ask) -> tuple[int, int]:
+    assert ask.epsilon is not None
+    return units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)
+
+
+def _charges_for(session: StoreSession, ask: Ask) -> list[Sequence[Any]]:
+    """Charges for this question at this (ε, δ) or more, the least first."""
+    found = session.rows(
+        f"SELECT {CHARGE} FROM charges "
+        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
+        *(ask.account, ask.digest, *_asked(ask)),
+    )
+    return [charge_from(row) for row in found]
 
 
 def _by_key(session: StoreSession, ask: Ask) -> Decision | None:
@@ -111,13 +143,8 @@ def _find_earlier(view: Balances, ask: Ask, project: str | None) -> Decision | N
     """An answer to this question that is good enough, or this principal's own charge that has none yet."""
     if ask.epsilon is None:
         return None
-    asked = units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)
-    found = view.session.rows(
-        f"SELECT {CHARGE} FROM charges "
-        "WHERE account = ? AND question = ? AND asked >= ? AND asked_delta >= ? ORDER BY asked, asked_delta, seq",
-        *(ask.account, ask.digest, *asked),
-    )
-    rows = [charge_from(row) for row in found]
+    asked = _asked(ask)
+    rows = _charges_for(view.session, ask)
     answered = [(seq, answer) for seq, *_, answer, _ in rows if answer is not None]
     free = {seq for seq, *_, public in rows if public} | (_holdings_of(view.session, ask) if answered else set())
     for seq, answer in answered:
@@ -149,18 +176,13 @@ def _share(view: Balances, ask: Ask, project: str | None, seq: int, answer: int)
 
     None where these cannot pay for it, and for what is asked beside it.
     """
-    made = entry_of(view.session, seq).content
-    cost = Charge(loss=made["loss"], failure=made["failure"])
+    cost = paid_for(entry_of(view.session, seq).content, account_of(view.session, ask.account).filter)
     seen = project is not None and view.session.rows(
         "SELECT 1 FROM holdings WHERE charge = ? AND project = ?", seq, project
     )
     whole = limits_of(view.session, ask.account, principal=ask.principal, project=project)
     beside = price_of(account_of(view.session, ask.account).filter, ask.beside)
     paying = [holder for holder in whole if not seen or holder.kind != PROJECT]
-    if not view.fits(paying, _both(cost, beside)) or not view.fits(whole, beside):
+    if not view.fits(paying, cost + beside) or not view.fits(whole, beside):
         return None
     return Decision(charge=seq, answer=answer, cost=cost, holders=tuple(paying), project=project)
-
-
-def _both(one: Charge, other: Charge) -> Charge:
-    return Charge(loss=one.loss + other.loss, failure=one.failure + other.failure)

@@ -10,8 +10,9 @@ from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import between, positive, whole
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Budget, Charge, Spent
+from hubbub.privacy.filter import Budget, Charge, Room, Spent
 from hubbub.privacy.loss import Loss
+from hubbub.privacy.ways import ChosenWay
 
 OWNER = "owner"
 """The principal who needs no grant and has no limit of its own."""
@@ -70,6 +71,8 @@ class Ask:
     """The owner's name for the state of the data: never a hash of its content."""
     key: str | None = None
     """An idempotency key, scoped to the principal."""
+    ways: tuple[ChosenWay, ...] = ()
+    """How the events were chosen from the balance: a charge that lost its answer is answered in the same ways."""
     beside: tuple[Event, ...] = ()
     """What the principal will ask for next: another's answer is shared only where its limits can pay for these too."""
     digest: str = field(init=False)
@@ -111,6 +114,7 @@ class Ask:
             "question": self.question,
             "request": self.request,
             "version": self.version,
+            "ways": [[name, ratio(epsilon)] for name, epsilon in self.ways],
         }
 
 
@@ -156,9 +160,11 @@ class Statement:
     """When the present period began."""
     period: int
     spent: Spent
-    left: Charge
+    left: Room
     odometer: Loss
     """What the present period's answers add up to, as a guarantee."""
+    closed: bool = False
+    """Whether its owner lets nothing more be spent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

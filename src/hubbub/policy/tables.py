@@ -272,6 +272,16 @@ class Policy:
         alone_a_unit = table in self.enforced and self.tables[table].unit == column and not self.tables[table].path
         return (table, column) in self.enforced_keys or alone_a_unit
 
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Return names of the files that private rows are read from, such as the owner has declared them."""
+        return tuple(
+            path if table.source.table is None else f"{path}: {table.source.table}"
+            for table in self.tables.values()
+            if table.unit is not None
+            for path in table.source.paths
+        )
+
     def files_behind(self, table: str) -> Stamp:
         """Return the files on which facts about a table rest: its own, and those of the tables on its path."""
         stamp = NO_FILES

@@ -12,13 +12,14 @@ explain     a guarantee read for a person, and how many people a study needs
 from hubbub.privacy.accountant import compose, delta_of, epsilon_of
 from hubbub.privacy.events.event import Event, event_from_json
 from hubbub.privacy.explain import Reading, explain, sample_size
-from hubbub.privacy.filter import PureFilter, Spent, ZcdpFilter, filter_for, whole_units_rounded_down
+from hubbub.privacy.filter import FamilyFilter, PureFilter, Spent, filter_for, whole_units_rounded_down
 from hubbub.privacy.loss import Approx, Loss, Pld, Pure, Rdp, Zcdp
 from hubbub.privacy.sensitivity import Neighbors
 
 __all__ = [
     "Approx",
     "Event",
+    "FamilyFilter",
     "Loss",
     "Neighbors",
     "Pld",
@@ -28,7 +29,6 @@ __all__ = [
     "Reading",
     "Spent",
     "Zcdp",
-    "ZcdpFilter",
     "compose",
     "delta_of",
     "epsilon_of",

@@ -4,7 +4,8 @@ Privacy:
     Claim: what is calibrated for (ε, δ) costs no more than that over all of it.
     Proof: with weights that add up to w, parts at ε · wᵢ / w each, rounded down, add up to at most ε (pure
         composition); at ρ · wᵢ / w each to at most a ρ that gives (ε, δ) (zCDP). One vector alone is calibrated for
-        (ε, δ) exactly. Which of the ways is taken follows from sensitivities, ε and δ, which are public.
+        (ε, δ) exactly. Which of the ways is taken (``privacy.ways``) follows from sensitivities, ε, δ and balances
+        that whoever asks may see.
     Needs: the events of the mechanisms; privacy.convert for ρ.
     Ref: Dwork et al. 2006; Bun, Steinke 2016.
 """
@@ -47,28 +48,36 @@ class Calibratable(Protocol[M_co]):
         """Return the mechanism that is (ε, δ)-DP by itself, where its law is known better than by its ρ."""
 
 
-def calibrate(
+def calibrate_alike(
+    measured: Sequence[Calibratable[M]], *, epsilon: Fraction, weights: Sequence[Fraction] | None = None
+) -> tuple[M, ...]:
+    """Calibrate everything for ε together, purely: each part for its weight's share, an equal one without weights."""
+    return calibrate_pure(measured, _shares(len(measured), weights), epsilon=epsilon)
+
+
+def calibrate_gaussian(
     measured: Sequence[Calibratable[M]],
-    budget: Budget,
     *,
     epsilon: Fraction,
     delta: Fraction,
     weights: Sequence[Fraction] | None = None,
 ) -> tuple[M, ...]:
-    """Calibrate everything for (ε, δ) together: purely, or by zCDP, whichever errs less of what the account could pay.
-
-    Each part gets its weight's share, an equal one where none are given.
+    """Calibrate everything for (ε, δ) together, by zCDP; one part alone by its own law, where that is better known.
 
     One rule for δ: all of it is for the conversion from ρ to (ε, δ), and none is divided among the parts. A part with a
-    failure mass of its own (a selection of keys) is no part of this: whoever has one takes its mass off δ first. With
-    δ = 0, here or in the account, everything is pure.
+    failure mass of its own (a selection of keys) is no part of this: whoever has one takes its mass off δ first.
     """
-    shares = _shares(len(measured), weights)
-    pure = calibrate_pure(measured, shares, epsilon=epsilon)
-    if budget.delta == 0 or delta == 0:
-        return pure
     alone = measured[0].calibrate_alone(epsilon, delta) if len(measured) == 1 else None
-    other = (alone,) if alone is not None else calibrate_zcdp(measured, shares, epsilon=epsilon, delta=delta)
+    if alone is not None:
+        return (alone,)
+    return calibrate_zcdp(measured, _shares(len(measured), weights), epsilon=epsilon, delta=delta)
+
+
+def choose_as_before(pure: Sequence[M], other: Sequence[M], budget: Budget) -> Sequence[M]:
+    """Choose as the first version did, which stored no choice: its answers are read again with its noise.
+
+    It took pure noise where that has the lesser standard deviations and the account's ρ could ever pay for it.
+    """
     ratios = [deviation(new) / deviation(old) for new, old in zip(other, pure, strict=True)]
     return pure if math.prod(ratios) >= 1 and is_payable(pure, budget.filter) else other
 
@@ -99,7 +108,7 @@ def _shares(parts: int, weights: Sequence[Fraction] | None) -> list[Fraction]:
 
 
 def is_payable(mechanisms: Sequence[Costly], terms: Filter) -> bool:
-    """Return whether an account could ever pay for them: in zCDP a pure mechanism may cost more than there is."""
+    """Return whether an account could ever pay for them by its ρ alone, as accounts of the first version did."""
     charges = [terms.charge_of(mechanism.event) for mechanism in mechanisms]
     loss, failure = sum(charge.loss for charge in charges), sum(charge.failure for charge in charges)
     return loss <= terms.loss_cap and failure <= terms.failure_cap

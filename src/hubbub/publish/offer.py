@@ -15,6 +15,7 @@ from hubbub.parameters import Real, whole
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
+from hubbub.privacy.ways import Payer
 from hubbub.publish import tags
 from hubbub.publish.axes import Layout
 from hubbub.publish.domain import Domain
@@ -63,14 +64,21 @@ class Offer:
 
 
 def prepare_offer(
-    wish: Wish, layout: Layout, policy: Policy, facts: Mapping[WantedFact, Any], *, price: Fraction, rest: Fraction
+    wish: Wish,
+    layout: Layout,
+    policy: Policy,
+    facts: Mapping[WantedFact, Any],
+    *,
+    price: Fraction,
+    rest: Fraction,
+    payer: Payer,
 ) -> Offer:
     """Prepare the wish with the facts that are known, for the rest of the price."""
     question, bounded = apply_facts(layout.question, policy, facts)
     planned = plan(question, bounded, epsilon=rest, delta=wish.delta, most_cells=layout.group_count)
     slack = planned.delta if policy.budget.delta else Fraction(0)
     terms = Terms(epsilon=planned.epsilon, delta=slack, contribution=contribution_of(planned))
-    strategy, prepared = payable(_place_names(wish.strategy, layout.domain), layout.domain, terms, policy.budget.filter)
+    strategy, prepared = payable(_place_names(wish.strategy, layout.domain), layout.domain, terms, payer)
     return Offer(
         question=f"PUBLISH {canonical(tags.to_json(wish.strategy))} {question.identity}",
         policy=bounded,
@@ -111,15 +119,20 @@ def contribution_of(planned: Plan) -> Contribution:
     return one
 
 
-def payable(strategy: Strategy, domain: Domain, terms: Terms, account: Filter) -> tuple[Strategy, Prepared]:
-    """In zCDP, pure noise may cost more than the account ever had; then Gaussian noise is taken, if both may be."""
+def payable(strategy: Strategy, domain: Domain, terms: Terms, payer: Payer) -> tuple[Strategy, Prepared]:
+    """Prepare a strategy; where its balance cannot pay for the better noise and can for the other, take the other."""
     prepared = strategy.prepare(domain.shape, terms)
-    cost = cost_of(prepared, account)
-    fits = cost.loss <= account.loss_cap and cost.failure <= account.failure_cap
-    if not fits and terms.delta and getattr(strategy, "noise", Noise.LAPLACE) is None:
-        strategy = replace(strategy, noise=Noise.GAUSSIAN)  # type: ignore[type-var]
-        prepared = strategy.prepare(domain.shape, terms)
+    if terms.delta and getattr(strategy, "noise", Noise.LAPLACE) is None and not _can_pay(payer, prepared):
+        for noise in (Noise.GAUSSIAN, Noise.LAPLACE):
+            other = replace(strategy, noise=noise)  # type: ignore[type-var]
+            instead = other.prepare(domain.shape, terms)
+            if _can_pay(payer, instead):
+                return tags.pin(other, instead), instead
     return tags.pin(strategy, prepared), prepared
+
+
+def _can_pay(payer: Payer, prepared: Prepared) -> bool:
+    return payer.can_pay([measurement.mechanism.event for measurement in prepared.measurements])
 
 
 def cost_of(prepared: Prepared, account: Filter) -> Charge:

@@ -10,6 +10,7 @@ Every method makes a job of what it is asked and hands it to the one door (``ses
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -36,7 +37,7 @@ from hubbub.query.read.scope import Fanout
 from hubbub.session.catalogue import PublicTables
 from hubbub.session.job import Draft, Job
 from hubbub.session.learning import fit_job
-from hubbub.session.questions import QuestionTerms, diagnosis_job, draft_sql, joint_job
+from hubbub.session.questions import QuestionTerms, diagnosis_job, draft_joint, draft_sql, plan_diagnosis
 from hubbub.session.session import Session
 
 if TYPE_CHECKING:  # whoever asks in SQL does not wait for strategies to be loaded
@@ -73,7 +74,7 @@ class Database:
         self._session = Session(policy, ledger=ledger, engine=engine, principal=principal, log=log)
         self._public = PublicFacts()
         self.check_grant()
-        ledger.open_account(policy.account, policy.budget)
+        ledger.open_account(policy.account, policy.budget, sources=policy.private_sources)
 
     @property
     def policy(self) -> Policy:
@@ -140,8 +141,8 @@ class Database:
             raise ParameterError("questions", "at least one", questions)
         texts = [asked.sql if isinstance(asked, Asking) else asked for asked in questions]
         catalogue = self._catalogue()
-        job = joint_job(texts, epsilon=epsilon, delta=delta, policy=self.policy, catalogue=catalogue)
-        return self._session.run(job, key=key)
+        draft = draft_joint(texts, epsilon=epsilon, delta=delta, policy=self.policy, catalogue=catalogue)
+        return self._session.run(draft, key=key)
 
     @require_grant
     def explain(
@@ -156,8 +157,8 @@ class Database:
         """Say what a question would cost and how noisy it would be. Free: nothing private is read."""
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         foreseen = self._session.foresee(self._draft(text, price))
-        left = self._session.remaining()
-        return Explanation(plan=foreseen.plan, left=left, known=foreseen.known, unknown=foreseen.unknown)
+        payer = self._session.payer()
+        return Explanation(plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown)
 
     @require_grant
     def plan(
@@ -186,8 +187,8 @@ class Database:
         diagnosis = Draft(
             wanted=draft.wanted,
             price=draft.price,
-            plan=draft.plan,
-            job=lambda planned: diagnosis_job(planned, price=draft.price),
+            plan=lambda facts, purchase: plan_diagnosis(draft.plan(facts, replace(purchase, ways=None)), purchase),
+            job=lambda made: diagnosis_job(made, price=draft.price),
         )
         return self._session.run(diagnosis, key=key)
 

@@ -13,6 +13,7 @@ from hubbub.gate.meter import Meter, Reply
 from hubbub.gate.secret import Sealed
 from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
+from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.requests import Request
 
@@ -27,6 +28,16 @@ class SealedReader(Protocol):
     """Reads the data for a request, which is paid for by then; what it returns is sealed."""
 
     def __call__(self, request: Request, /) -> Sealed[Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """The terms of a plan: what is left of its price, and who pays."""
+
+    rest: Fraction
+    payer: Payer
+    ways: tuple[ChosenWay, ...] | None = None
+    """Those of a charge that is there already, and waits for its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +59,8 @@ class Job(Generic[T]):
     """Read, measure, and return the text to store. It may read further requests that depend on what was measured."""
     present: Callable[[Reply], T]
     """Make what is returned of the stored text alone."""
+    ways: tuple[ChosenWay, ...] = ()
+    """The ways of measuring that were chosen from the balance, where there was a choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +70,7 @@ class Draft(Generic[P, T]):
     wanted: tuple[WantedFact, ...]
     """The facts that it lacks, whether the asker holds them or not."""
     price: Fraction
-    plan: Callable[[Known, Fraction], P]
+    plan: Callable[[Known, Purchase], P]
     """Plan with these facts, for what is left of the price."""
     job: Callable[[P], Job[T]]
 

@@ -19,7 +19,6 @@ Privacy:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from hubbub.errors import NotAllowed, TooHeavy
@@ -43,7 +42,7 @@ from hubbub.query.missing.lacking import lacking
 from hubbub.query.missing.looks import whole_price
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.requests import DenseCells, SparseCells
-from hubbub.session.job import Draft, Job, Known, SealedReader
+from hubbub.session.job import Draft, Job, Known, Purchase, SealedReader
 from hubbub.session.session import Session
 
 MOST_CELLS = 10_000_000
@@ -69,8 +68,8 @@ def draft_publication(wish: Wish, *, session: Session, catalogue: Catalogue) -> 
         raise NotAllowed("Words of several lengths are for publish.sparse. Give words of one length, or list them.")
     price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
 
-    def plan_with(facts: Known, rest: Fraction) -> Offer:
-        return offer.prepare_offer(wish, layout, policy, facts, price=price, rest=rest)
+    def plan_with(facts: Known, purchase: Purchase) -> Offer:
+        return offer.prepare_offer(wish, layout, policy, facts, price=price, rest=purchase.rest, payer=purchase.payer)
 
     return Draft(
         wanted=tuple(lacking(layout.question, policy)),
@@ -145,9 +144,8 @@ def prospect(wish: Wish, *, session: Session, catalogue: Catalogue) -> Prospect:
         prepared=made.prepared,
         domain=made.layout.domain,
         account=policy.account,
-        symbol="ε" if policy.budget.delta == 0 else "ρ",
         cost=whole_price(cost, made.unknown, policy),
-        left=session.remaining(),
+        payer=session.payer(),
         bought=[(fact.text, value) for fact, value in made.known.items()],
         to_buy=[(look.text, float(share)) for look, share in made.unknown.items()],
     )

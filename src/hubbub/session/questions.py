@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hubbub.errors import NotAllowed, ParameterError, PolicyError
@@ -20,11 +20,12 @@ from hubbub.query.missing.lacking import lacking
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
 from hubbub.query.plan.within import least_epsilon
+from hubbub.query.question import Question
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.read.sql import question
 from hubbub.query.read.text.options import agreed, limit_groups, split_options
 from hubbub.query.requests import Tallies
-from hubbub.session.job import Draft, Job, Known, SealedReader
+from hubbub.session.job import Draft, Job, Known, Purchase, SealedReader
 from hubbub.session.session import Session
 
 
@@ -58,12 +59,21 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
                 "them, or let the owner declare them."
             )
         asked_with = apply_facts(asked, policy, known)
-        epsilon = least_epsilon(*asked_with, within=price.within, confidence=price.confidence, delta=delta)
+        epsilon = least_epsilon(
+            *asked_with, within=price.within, confidence=price.confidence, delta=delta, payer=session.payer()
+        )
     assert epsilon is not None
     whole = whole_units_rounded_down(positive("epsilon", epsilon))
 
-    def plan_with(facts: Known, rest: Fraction) -> Plan:
-        return plan(*apply_facts(asked, policy, facts), epsilon=rest, delta=delta)
+    def plan_with(facts: Known, purchase: Purchase) -> Plan:
+        made = plan(
+            *apply_facts(asked, policy, facts),
+            epsilon=purchase.rest,
+            delta=delta,
+            payer=purchase.payer,
+            ways=purchase.ways,
+        )
+        return replace(made, bought=whole - purchase.rest)
 
     return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
 
@@ -75,8 +85,9 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
     def present(reply: Reply) -> Answer:
         terms, drawn = stored.read(reply.answer, planned)
         shown = planned
-        if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
-            shown = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
+        if terms != stored.DrawnTerms.of(planned):  # drawn at a higher ε, or in another way: with its own error bars
+            made = plan(planned.question, planned.policy, epsilon=terms.epsilon, delta=terms.delta, ways=terms.ways)
+            shown = replace(made, bought=terms.bought)
         return answer_of(shown, drawn, entry=reply.entry, stored=reply.stored)
 
     return Job(
@@ -88,22 +99,32 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
         requests=requests,
         measure=lambda read, meter: measure_sets(planned, [read(request) for request in requests], meter),
         present=present,
+        ways=planned.ways,
     )
 
 
-def joint_job(
+def draft_joint(
     texts: Sequence[str], *, epsilon: Real, delta: Real | None, policy: Policy, catalogue: Catalogue
-) -> Job[list[Answer]]:
-    """Make the job of several questions that share one price: all of them are answered, or none."""
+) -> Draft[tuple[Plan, ...], list[Answer]]:
+    """Read several questions that share one price: all of them are answered, or none."""
     asked = [question(text, catalogue) for text in texts]
-    plans = together(asked, policy, epsilon=epsilon, delta=delta)
+
+    def plan_with(facts: Known, purchase: Purchase) -> tuple[Plan, ...]:
+        return together(asked, policy, epsilon=purchase.rest, delta=delta, payer=purchase.payer, ways=purchase.ways)
+
+    price = whole_units_rounded_down(positive("epsilon", epsilon))
+    return Draft(wanted=(), price=price, plan=plan_with, job=lambda plans: joint_job(asked, plans, policy=policy))
+
+
+def joint_job(asked: Sequence[Question], plans: tuple[Plan, ...], *, policy: Policy) -> Job[list[Answer]]:
+    """Make the job of several questions that were planned together."""
     requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
 
     def present(reply: Reply) -> list[Answer]:
         parts = json.loads(reply.answer)
         terms, shown = stored.read(parts[0], plans[0])[0], plans
-        if terms != (plans[0].epsilon, plans[0].delta):  # drawn at a higher ε, with its own error bars
-            shown = together(asked, policy, epsilon=terms[0], delta=terms[1])
+        if terms != stored.DrawnTerms.of(plans[0]):  # drawn at a higher ε, or in another way
+            shown = together(asked, policy, epsilon=terms.epsilon, delta=terms.delta, ways=terms.ways)
         return [
             answer_of(each, stored.read(part, each)[1], entry=reply.entry, stored=reply.stored)
             for each, part in zip(shown, parts, strict=True)
@@ -123,14 +144,36 @@ def joint_job(
         requests=requests,
         measure=measure,
         present=present,
+        ways=plans[0].ways,
     )
 
 
-def diagnosis_job(planned: Plan, *, price: Fraction) -> Job[Diagnosis]:
-    """Make the job that counts the units of which a plan drops or clips something, with the plan's own (ε, δ)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDiagnosis:
+    """The plan of a question, and those that count whom its limits concern."""
+
+    about: Plan
+    parts: tuple[Plan, ...]
+
+
+def plan_diagnosis(planned: Plan, purchase: Purchase) -> PlannedDiagnosis:
+    """Plan what is counted about a plan, with the plan's own (ε, δ)."""
+    parts = together(
+        [diagnostic.question for diagnostic in diagnostics(planned)],
+        planned.policy,
+        epsilon=planned.epsilon,
+        delta=planned.delta,
+        payer=purchase.payer,
+        ways=purchase.ways,
+    )
+    return PlannedDiagnosis(about=planned, parts=parts)
+
+
+def diagnosis_job(made: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]:
+    """Make the job that counts the units of which a plan drops or clips something."""
+    planned, plans = made.about, made.parts
     about = diagnostics(planned)
     questions, policy = [diagnostic.question for diagnostic in about], planned.policy
-    plans = together(questions, policy, epsilon=planned.epsilon, delta=planned.delta)
     requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
     named = [stored.groups_name(planned), [number.what for diagnostic in about for number in diagnostic.numbers]]
 
@@ -147,8 +190,8 @@ def diagnosis_job(planned: Plan, *, price: Fraction) -> Job[Diagnosis]:
             )
         parts, shown = answer["parts"], plans
         terms = stored.read(parts[0], plans[0])[0]
-        if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
-            shown = together(questions, policy, epsilon=terms[0], delta=terms[1])
+        if terms != stored.DrawnTerms.of(plans[0]):  # drawn at a higher ε, or in another way
+            shown = together(questions, policy, epsilon=terms.epsilon, delta=terms.delta, ways=terms.ways)
         drawn = [stored.read(part, each)[1][0].noisy for each, part in zip(shown, parts, strict=True)]
         return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
 
@@ -161,4 +204,5 @@ def diagnosis_job(planned: Plan, *, price: Fraction) -> Job[Diagnosis]:
         requests=requests,
         measure=measure,
         present=present,
+        ways=plans[0].ways,
     )

@@ -11,22 +11,26 @@ Privacy:
     Ref: SOUNDNESS 17, 18, 35, 40.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from hubbub.engines.base import Engine, Run
 from hubbub.engines.public import before_the_charge
+from hubbub.errors import BudgetExceeded
 from hubbub.gate.attempt import Log
 from hubbub.gate.meter import answered
 from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import Charge
+from hubbub.privacy.filter import FREE
+from hubbub.privacy.ways import Payer
 from hubbub.query.missing.bought import WantedFact
-from hubbub.query.missing.looks import any_facts, shares
+from hubbub.query.missing.looks import Look, any_facts, shares, whole_price
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
-from hubbub.session.job import Draft, Foreseen, Job, Known
+from hubbub.session.job import Draft, Foreseen, Job, Known, Purchase
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -47,10 +51,6 @@ class Session:
         """Plan without what was seen of files that were written to since. (The engine relies on none of it anyway.)"""
         self.policy = self.policy.without_stale_facts()
 
-    def remaining(self) -> Charge:
-        """Return what the asker can still spend."""
-        return self.ledger.remaining(self.policy.account, self.principal)
-
     def run(self, asked: Job[T] | Draft[Any, T], *, key: str | None = None) -> T:
         """Answer a job: buy what it lacks, pay, read, measure, store, and present what is stored.
 
@@ -58,18 +58,27 @@ class Session:
         """
         self.check_grant()
         job = self._complete(asked, key=key) if isinstance(asked, Draft) else asked
-        return self._ready(job, self.ask_of(job, key=key))()
+        while True:
+            try:
+                return self._ready(job, self.ask_of(job, key=key))()
+            except BudgetExceeded:
+                # Somebody else has spent since it was planned. Nothing was charged or read, so it is planned again.
+                again = self._complete(asked, key=key) if isinstance(asked, Draft) else job
+                if again.events == job.events:
+                    raise
+                job = again
 
     def foresee(self, draft: Draft[P, Any]) -> Foreseen[P]:
         """Plan a draft for nothing: with the facts that the asker holds, and with any values for the others."""
         known, unknown = self.facts(draft.wanted)
         each, rest = shares(unknown, draft.price)
-        return Foreseen(plan=draft.plan(known | any_facts(each), rest), known=known, unknown=each)
+        purchase = Purchase(rest=rest, payer=self.payer(buying=each))
+        return Foreseen(plan=draft.plan(known | any_facts(each), purchase), known=known, unknown=each)
 
     def plan(self, draft: Draft[P, Any]) -> P:
         """Plan a draft with the facts that the asker holds, and with none for the others."""
         known, _ = self.facts(draft.wanted)
-        return draft.plan(known, draft.price)
+        return draft.plan(known, Purchase(rest=draft.price, payer=self.payer()))
 
     def ask_of(self, job: Job[Any], *, key: str | None = None) -> Ask:
         """Return what is asked of the ledger for a job."""
@@ -83,23 +92,34 @@ class Session:
             policy=job.policy.fingerprint,
             version=self.policy.version,
             key=key,
+            ways=job.ways,
         )
+
+    def payer(self, *, buying: Mapping[Look, Fraction] | None = None) -> Payer:
+        """Return who pays for what the asker asks now, once these looks are bought."""
+        found = self.ledger.payer(self.policy.account, self.principal)
+        return found.after(whole_price(FREE, buying or {}, self.policy))
 
     def _complete(self, draft: Draft[Any, T], *, key: str | None) -> Job[T]:
         """Buy the facts that a draft lacks; everything that can be refused is refused before the first charge."""
         known, unknown = self.facts(draft.wanted)
-        _, rest = shares(unknown, draft.price)
+        each, rest = shares(unknown, draft.price)
 
-        def job_with(facts: Known) -> Job[T]:
+        def job_with(facts: Known, buying: Mapping[Look, Fraction]) -> Job[T]:
             ordered = {fact: facts[fact] for fact in draft.wanted if fact in facts}
-            return draft.job(draft.plan(ordered, rest))
+            purchase = Purchase(rest=rest, payer=self.payer(buying=buying))
+            job = draft.job(draft.plan(ordered, purchase))
+            waiting = self.ledger.waiting_ways(self.ask_of(job, key=key))
+            if waiting is None or waiting == job.ways:
+                return job
+            return draft.job(draft.plan(ordered, replace(purchase, ways=waiting)))
 
         if unknown:
             bought = self._buyer().obtain(
-                unknown, price=draft.price, then=lambda facts: self.ask_of(job_with(known | facts), key=key)
+                unknown, price=draft.price, then=lambda facts: self.ask_of(job_with(known | facts, each), key=key)
             )
             known |= bought
-        return job_with(known)
+        return job_with(known, {})
 
     def facts(self, wanted: Sequence[WantedFact]) -> tuple[Known, tuple[WantedFact, ...]]:
         """Return the facts that the asker holds, and those that it does not."""

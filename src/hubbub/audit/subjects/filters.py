@@ -23,7 +23,7 @@ from hubbub.audit.subjects.gate import coins
 from hubbub.audit.subjects.gate.coins import charge_step, last_question
 from hubbub.audit.subjects.laws import LawStep, TwoLaws
 from hubbub.noise import entropy
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, PureFilter, Spent, ZcdpFilter
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge, FamilyFilter, PureFilter, Spent
 from hubbub.privacy.sensitivity import Neighbors
 
 _TINY = Fraction(1, 1 << 42)
@@ -151,7 +151,7 @@ class OfFilter:
             through += [(step, passed)] if passed else []
         last: list[tuple[float, LawStep | None]] = []
         if plan.greedy:
-            both, last = last_question(terms, spent, both, self.budget)
+            both, last = last_question(terms, spent, both, self.budget, before=_steering(self.budget))
         return Played(tuple(through), both, spent, tuple(last), tuple(faults))
 
     def _too_much(self, played: Played) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _check_price(terms: Any, charge: Any, step: LawStep) -> Iterator[str]:
     """Compare the charge of one event with its true cost."""
     if step.event.neighbors is not terms.neighbors:
         yield f"An event about {step.event.neighbors} neighbours was let through by an account of {terms.neighbors}."
-    if not isinstance(charge, Charge) or not isinstance(terms, PureFilter | ZcdpFilter):
+    if not isinstance(charge, Charge) or not isinstance(terms, PureFilter | FamilyFilter):
         return
     paid, failure = charge.loss * LOSS_UNIT, charge.failure * DELTA_UNIT
     if failure < step.failure:
@@ -186,6 +186,11 @@ def _check_price(terms: Any, charge: Any, step: LawStep) -> Iterator[str]:
         if step.failure or short:
             yield f"{step.words}: ε = {float(paid):.15g} was charged."
         return
+    if charge.pure is not None:
+        pure = charge.pure * LOSS_UNIT
+        short = step.inside.delta(float(pure)) > 1e-12 if step.loss is None else pure < step.loss
+        if step.event.epsilon is None or short:
+            yield f"{step.words}: ε = {float(pure):.15g} was charged, and it loses more."
     real, stated = step.inside.rho(), step.event.rho or Fraction(0)
     if float(paid) < real * (1 - _SLACK) or paid < stated:
         yield f"{step.words}: ρ = {float(paid):.15g} was charged, and it loses {max(real, float(stated)):.15g}."
@@ -210,6 +215,9 @@ def _known_plans(budget: Budget) -> Iterator[tuple[str, SpendingPlan]]:
     yield "a coin that was chosen by an answer", SpendingPlan(steps=((quiet, 1),), greedy=True)
     yield "a coin that was chosen by several answers", SpendingPlan(steps=((quiet, 4),), greedy=True)
     yield "many small responses", SpendingPlan(steps=((laws.response(tenth, neighbors=relation), _MOST),))
+    for first, then in (pair, pair[::-1]) if (pair := _steering(budget)) else ():
+        yield "one sum used up, and then the other", SpendingPlan(steps=((first, _MOST), (then, _MOST)))
+        yield "one sum used up, and then a coin", SpendingPlan(steps=((first, _MOST),), greedy=True)
     yield (
         "answers that fail",
         SpendingPlan(
@@ -225,6 +233,19 @@ def _known_plans(budget: Budget) -> Iterator[tuple[str, SpendingPlan]]:
     yield from (
         ("one law after another", SpendingPlan(steps=((step, _MOST),))) for step in _steps(budget, Chance("known"))
     )
+
+
+def _steering(budget: Budget) -> tuple[LawStep, ...]:
+    """Steps of which each uses up another sum of an account that has several: what an asker steers by."""
+    if budget.delta == 0:
+        return ()
+    quiet, wide = budget.epsilon / 8, Fraction(8) / budget.epsilon
+    if budget.neighbors is Neighbors.REPLACE_ONE:
+        return (
+            laws.of_two(laws.response(quiet / 2), laws.response(quiet)),
+            laws.of_two(laws.gaussian(2 * wide), laws.gaussian(2 * wide, 2)),
+        )
+    return laws.response(quiet), laws.gaussian(wide)
 
 
 def _make_plan(budget: Budget, chance: Chance) -> SpendingPlan:
@@ -285,7 +306,9 @@ def filters() -> list[OfFilter]:
     return [
         OfFilter("filter: pure", Budget(epsilon=Fraction(1))),
         OfFilter("filter: pure, replace-one", Budget(epsilon=Fraction(2), neighbors=replaced)),
-        OfFilter("filter: zcdp", Budget(epsilon=Fraction(8), delta=Fraction(1, 20))),
-        OfFilter("filter: zcdp, small", Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))),
-        OfFilter("filter: zcdp, replace-one", Budget(epsilon=Fraction(3), delta=Fraction(1, 100), neighbors=replaced)),
+        OfFilter("filter: family", Budget(epsilon=Fraction(8), delta=Fraction(1, 20))),
+        OfFilter("filter: family, small", Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))),
+        OfFilter(
+            "filter: family, replace-one", Budget(epsilon=Fraction(3), delta=Fraction(1, 100), neighbors=replaced)
+        ),
     ]

@@ -6,9 +6,9 @@ BUILDERS: dict[str, tuple[str, ...]] = {
     "filters:filters": (
         "filter: pure",
         "filter: pure, replace-one",
-        "filter: zcdp",
-        "filter: zcdp, small",
-        "filter: zcdp, replace-one",
+        "filter: family",
+        "filter: family, small",
+        "filter: family, replace-one",
     ),
     "calibration:CalibrationSubject": ("calibration",),
     "gate.walks:Gate": ("gate",),

@@ -10,6 +10,7 @@ from pathlib import Path
 from hubbub.errors import LedgerFormat, LedgerRolledBack, LedgerUnreachable
 from hubbub.ledger.book import Transaction, check_link, damage_at, entry_from, entry_of, head_of
 from hubbub.ledger.entry import GENESIS, canonical, chain_hash
+from hubbub.ledger.older import fill_sums
 from hubbub.ledger.stores.sqlite import SqliteStore
 from hubbub.ledger.stores.store import MIGRATIONS, Head, Interrupted, Store, StoreSession, format_of, migrate
 from hubbub.ledger.verify.marks import Marks
@@ -106,6 +107,8 @@ def _prepare(session: StoreSession, store: Store, clock: Callable[[], int]) -> H
             migrate(session, store, present=present, migrations=MIGRATIONS)
             if present == 0:
                 _first_entry(session, clock())
+            elif present < 2:
+                fill_sums(session)
             session.commit()
             return head_of(session)
         head = head_of(session)

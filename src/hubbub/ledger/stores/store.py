@@ -118,7 +118,10 @@ CREATE TABLE failures (
 )
 """
 
-MIGRATIONS: tuple[str, ...] = (TABLES,)
+SUMS = "ALTER TABLE holders ADD COLUMN pure BIGINT"
+"""The sum of pure ε of a holder, NULL where it is infinite; ``older`` fills it in from the entries."""
+
+MIGRATIONS: tuple[str, ...] = (TABLES, SUMS)
 """The n-th makes format n out of format n − 1."""
 
 DERIVED = {

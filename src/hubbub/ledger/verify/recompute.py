@@ -12,6 +12,7 @@ from hubbub.errors import AccountingError, HubbubError, LedgerCorrupt, LedgerUnr
 from hubbub.ledger.book import damage_at, head_of
 from hubbub.ledger.entry import Entry, canonical
 from hubbub.ledger.holder import ACCOUNT, Holder
+from hubbub.ledger.older import paid_for
 from hubbub.ledger.stores.store import Interrupted
 from hubbub.ledger.verify.recount import covers, recount
 from hubbub.ledger.verify.verify import Progress, check_links
@@ -104,11 +105,14 @@ class Recounter:
         found = recount(events)
         self._on_trust += bool(found.on_trust)
         pure = isinstance(self._filter, PureFilter)
-        loss, failure = content["loss"] * LOSS_UNIT, content["failure"] * DELTA_UNIT
-        for symbol, charged, recounted in (
-            (symbol_of(self._filter), loss, found.epsilon if pure else found.rho),
-            ("δ₀", failure, found.failure),
-        ):
+        paid = paid_for(content, self._filter)
+        checks = [
+            (symbol_of(self._filter), paid.loss * LOSS_UNIT, found.epsilon if pure else found.rho),
+            ("δ₀", paid.failure * DELTA_UNIT, found.failure),
+        ]
+        if not pure and paid.pure is not None:  # no pure ε counts as infinite, which covers everything
+            checks.append(("ε", paid.pure * LOSS_UNIT, found.epsilon))
+        for symbol, charged, recounted in checks:
             if not covers(float(charged), recounted):
                 self._shortfalls.append(
                     Shortfall(entry=seq, account=self._account, symbol=symbol, charged=charged, recounted=recounted)

@@ -15,6 +15,7 @@ from hubbub.errors import LedgerCorrupt, LedgerError, LedgerUnreachable
 from hubbub.ledger.book import check_link, damage_at, entry_from, head_of
 from hubbub.ledger.effects import EFFECTS
 from hubbub.ledger.entry import GENESIS, Entry
+from hubbub.ledger.older import Completing
 from hubbub.ledger.stores.sqlite import SqliteStore
 from hubbub.ledger.stores.store import DERIVED, MIGRATIONS, Head, Interrupted, Row, Store, StoreSession, migrate
 from hubbub.ledger.verify.witness import Witness
@@ -108,6 +109,7 @@ class _Replay:
 
     def __init__(self, scratch: "Scratch", progress: Progress | None) -> None:
         self.witness = Witness()
+        self._completing = Completing()
         self._scratch, self._progress = scratch, progress
         self._last: Entry | None = None
 
@@ -115,7 +117,7 @@ class _Replay:
         """Read on to a head."""
         for entry in check_links(session, last=head.seq, after=self._last):
             try:
-                content = json.loads(entry.body)
+                content = self._completing.complete(entry.seq, entry.kind, json.loads(entry.body))
                 self.witness.see(entry, content)
                 EFFECTS[entry.kind](self._scratch, entry, content)
             except LedgerCorrupt as problem:

@@ -9,16 +9,17 @@ who was frozen.
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from hubbub.ledger.book import damage_at
+from hubbub.ledger.effects import charge_in
 from hubbub.ledger.entry import GENESIS, Entry, canonical
-from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder
+from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, filter_of
 from hubbub.ledger.terms import ALLOWANCE, OWNER
 from hubbub.privacy.events.event import event_from_json
-from hubbub.privacy.filter import Filter, Spent
+from hubbub.privacy.filter import FREE, Charge, FamilyFilter, Filter, Spent
 
 Content = Mapping[str, Any]
 
@@ -33,8 +34,7 @@ class _Balance:
     length: int | None
     """Of a period, in microseconds."""
     period: int = 0
-    loss: int = 0
-    failure: int = 0
+    spent: Spent = field(default_factory=Spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class _Paid:
     account: str
     principal: str
     project: str | None
-    loss: int
-    failure: int
+    cost: Charge
 
 
 class Witness:
@@ -135,7 +134,18 @@ class Witness:
             raise damage_at(entry.seq, "it renews a budget that is not renewed by its terms")
         if not balance.period < period == (entry.time - balance.opened) // balance.length:
             raise damage_at(entry.seq, "it renews a budget before its time")
-        balance.period, balance.loss, balance.failure = period, 0, 0
+        balance.period, balance.spent = period, Spent()
+
+    def _on_budget(self, entry: Entry, content: Content) -> None:
+        account, kind, name = content["account"], content["holder"], content["name"]
+        known = self._balance(entry, account, kind, name)
+        terms = canonical(content["terms"])
+        changed, was = filter_of(terms), known.filter
+        if type(changed) is not type(was) or changed.neighbors is not was.neighbors:
+            raise damage_at(entry.seq, "the changed budget is not counted as it was before")
+        if content["terms"]["renewal_days"] != json.loads(known.terms)["renewal_days"]:
+            raise damage_at(entry.seq, "it changes when the budget is renewed")
+        known.terms, known.filter = terms, changed
 
     def _on_charge(self, entry: Entry, content: Content) -> None:
         account, principal = content["account"], content["principal"]
@@ -143,12 +153,12 @@ class Witness:
         project = self._check_grant(entry, account, principal)
         if content["project"] != project:
             raise damage_at(entry.seq, "it names another project than the grant")
-        loss, failure = price(own.terms, canonical(content["events"]))
-        if (content["loss"], content["failure"]) != (loss, failure):
+        cost = price(own.terms, canonical(content["events"]))
+        if charge_in(content) != cost:
             raise damage_at(
                 entry.seq,
-                f"it was charged {content['loss']} units and {content['failure']} of failure, but its events cost "
-                f"{loss} and {failure}",
+                f"it was charged {content['loss']} units, {content['failure']} of failure and {content['pure']} of "
+                f"pure ε, but its events cost {cost.loss}, {cost.failure} and {cost.pure}",
             )
         holders = [[ACCOUNT, ""]]
         if project is not None:
@@ -156,7 +166,7 @@ class Witness:
         if principal != OWNER:
             holders.append([PRINCIPAL, principal])
         self._spend(entry, content, holders)
-        paid = _Paid(sys.intern(account), sys.intern(principal), project, loss, failure)
+        paid = _Paid(sys.intern(account), sys.intern(principal), project, cost)
         self._paid[entry.seq] = self._alike.setdefault(paid, paid)
         self._state[entry.seq] = _CHARGED
 
@@ -170,7 +180,7 @@ class Witness:
             raise damage_at(entry.seq, f"it shares the answer of entry {charge}, which had none")
         if principal == OWNER or self._holds(charge, principal):
             raise damage_at(entry.seq, f"it shares the answer of entry {charge} with someone who has it")
-        if (content["loss"], content["failure"]) != (paid.loss, paid.failure):
+        if charge_in(content) != paid.cost:
             raise damage_at(entry.seq, f"it costs another amount than entry {charge}")
         shared = self._shared.setdefault(charge, set())
         holders = [[PRINCIPAL, principal]]
@@ -182,13 +192,11 @@ class Witness:
     def _spend(self, entry: Entry, content: Content, holders: list[list[str]]) -> None:
         if sorted(content["holders"]) != sorted(holders):
             raise damage_at(entry.seq, "it was not charged to everyone whose limit it counts against")
-        loss, failure = content["loss"], content["failure"]
+        cost = charge_in(content)
         for kind, name in holders:
             balance = self._balance(entry, content["account"], kind, name)
-            balance.loss += loss
-            balance.failure += failure
-            caps = balance.filter
-            if balance.loss > caps.loss_cap or (failure and balance.failure > caps.failure_cap):
+            balance.spent = balance.spent.plus(cost)
+            if not _within(balance.filter, balance.spent, failure=bool(cost.failure)):
                 raise damage_at(entry.seq, f"it passes the cap of the {kind}")
 
     def _check_grant(self, entry: Entry, account: str, principal: str) -> str | None:
@@ -262,12 +270,21 @@ class Witness:
             raise damage_at(entry.seq, "it adopts another ledger than the one before it")
 
 
+def _within(caps: Filter, spent: Spent, *, failure: bool) -> bool:
+    """Return True if some sum of all that was charged is within its cap, and so is the failure mass where it grew."""
+    if failure and spent.failure > caps.failure_cap:
+        return False
+    if spent.loss <= caps.loss_cap and not caps.closed:
+        return True
+    return isinstance(caps, FamilyFilter) and spent.pure is not None and spent.pure <= caps.pure_cap and not caps.closed
+
+
 @lru_cache(maxsize=1 << 16)
-def price(terms: str, events: str) -> tuple[int, int]:
+def price(terms: str, events: str) -> Charge:
     """Return the cost of stored events to an account with these terms, in units: each event rounded up by itself."""
     counted = Holder(account="", kind=ACCOUNT, name="", terms=terms, opened=0, period=0, spent=Spent()).filter
     parts = [counted.charge_of(event_from_json(stored)) for stored in json.loads(events)]
-    return sum(part.loss for part in parts), sum(part.failure for part in parts)
+    return sum(parts, FREE)
 
 
 _SEEN: Mapping[str, Callable[[Witness, Entry, Content], None]] = {
@@ -278,6 +295,7 @@ _SEEN: Mapping[str, Callable[[Witness, Entry, Content], None]] = {
     "grant": Witness._on_grant,
     "revoke": Witness._on_revocation,
     "renewal": Witness._on_renewal,
+    "budget": Witness._on_budget,
     "charge": Witness._on_charge,
     "serve": Witness._serve,
     "share": Witness._share,

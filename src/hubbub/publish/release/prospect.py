@@ -4,6 +4,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 
 from hubbub.errors import HubbubError
 from hubbub.gate.release import CONFIDENCE
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.privacy.affordable import tell_price, tell_room
+from hubbub.privacy.charge import Charge
+from hubbub.privacy.ways import Payer
 from hubbub.publish import tags
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals import table_strategy as tables
@@ -31,11 +34,9 @@ class Prospect:
     prepared: Prepared
     domain: Domain
     account: str
-    symbol: str
-    """What the account counts in: ε or ρ."""
     cost: Charge
-    left: Charge
-    """The largest charge that whoever asks can still pay."""
+    payer: Payer
+    """Whoever asks, with the room in every balance that it counts against."""
     bought: Sequence[tuple[str, Any]] = ()
     """Limits that whoever asks has bought, or been given, before, with their values."""
     to_buy: Sequence[tuple[str, float]] = ()
@@ -44,7 +45,7 @@ class Prospect:
     @property
     def fits(self) -> bool:
         """True if at least the cost is left."""
-        return self.cost.loss <= self.left.loss and self.cost.failure <= self.left.failure
+        return self.payer.room.fits(self.cost)
 
     @cached_property
     def curve(self) -> list[tuple[int, float]] | None:
@@ -92,19 +93,20 @@ class Prospect:
             "bought": [{"what": what, "value": value} for what, value in self.bought],
             "to_buy": [{"what": what, "epsilon": epsilon} for what, epsilon in self.to_buy],
             "account": self.account,
-            "cost": {"loss_units": self.cost.loss, "failure_units": self.cost.failure, "text": self._amount(self.cost)},
-            "left": self._amount(self.left),
-            "left_afterwards": self._amount(
-                Charge(
-                    loss=max(0, self.left.loss - self.cost.loss), failure=max(0, self.left.failure - self.cost.failure)
-                )
-            ),
+            "cost": {
+                "loss_units": self.cost.loss,
+                "failure_units": self.cost.failure,
+                "pure_units": self.cost.pure,
+                "text": tell_price(self.payer, self.cost, epsilon=terms.epsilon + self._to_buy),
+            },
+            "left": tell_room(self.payer, delta=terms.delta),
+            "left_afterwards": tell_room(self.payer.after(self.cost), delta=terms.delta),
             "fits": self.fits,
         }
 
-    def _amount(self, charge: Charge) -> str:
-        beside = f", δ₀ = {float(charge.failure * DELTA_UNIT):.3g}" if charge.failure else ""
-        return f"{self.symbol} = {float(charge.loss * LOSS_UNIT):.6g}{beside}"
+    @property
+    def _to_buy(self) -> Fraction:
+        return sum((Fraction(share) for _, share in self.to_buy), Fraction(0))
 
     def __str__(self) -> str:
         told = self.to_dict()

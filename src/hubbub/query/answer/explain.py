@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.privacy.affordable import tell_price, tell_room
+from hubbub.privacy.explain import explain as reading
+from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.render import clean
 from hubbub.query.missing.bought import WantedFact
@@ -34,8 +36,8 @@ class Explanation:
     """All of it as a dictionary (``to_dict``), as text (``str``) or as HTML in a notebook."""
 
     plan: Plan
-    left: Charge
-    """The largest charge that whoever asks can still pay: the least of every cap that it counts against."""
+    payer: Payer
+    """Whoever asks, with the room in every balance that it counts against."""
     known: Mapping[WantedFact, Any] = field(default_factory=dict)
     """What the question lacks and whoever asks has bought, or been given, before."""
     unknown: Mapping[Look, Fraction] = field(default_factory=dict)
@@ -43,8 +45,10 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        plan, left = self.plan, self.left
+        plan, payer = self.plan, self.payer
         cost = whole_price(plan.cost, self.unknown, plan.policy)
+        charged = plan.used + sum(self.unknown.values())
+        slack, failure = plan.policy.budget.delta and plan.delta, bool(cost.failure)
         columns = explain_columns(plan)
         return {
             "question": plan.question.text,
@@ -63,15 +67,20 @@ class Explanation:
             "columns": [_not_yet(one) for one in columns] if self.unknown else columns,
             "bought": [{"what": one.text, "value": value} for one, value in self.known.items()],
             "to_buy": [{"what": one.text, "epsilon": float(share)} for one, share in self.unknown.items()],
-            "cost": {"loss_units": cost.loss, "failure_units": cost.failure, "text": self._amount(cost.loss)},
-            "left": self._amount(left.loss),
-            "left_afterwards": self._amount(max(0, left.loss - cost.loss)),
-            "fits": cost.loss <= left.loss and cost.failure <= left.failure,
+            "charged_epsilon": float(charged),
+            "ways": [{"way": name, "epsilon": float(epsilon)} for name, epsilon in plan.ways],
+            "cost": {
+                "loss_units": cost.loss,
+                "failure_units": cost.failure,
+                "pure_units": cost.pure,
+                "text": tell_price(payer, cost, epsilon=charged),
+            },
+            "left": tell_room(payer, delta=slack, failure=failure),
+            "left_afterwards": tell_room(payer.after(cost), delta=slack, failure=failure),
+            "fits": payer.room.fits(cost),
+            "questions_like_it": payer.room.count(cost),
+            "odds": _odds(charged, plan.used_delta),
         }
-
-    def _amount(self, units: int) -> str:
-        symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"
-        return f"{symbol} = {float(units * LOSS_UNIT):.6g}"
 
     def __str__(self) -> str:
         told = self.to_dict()
@@ -89,16 +98,49 @@ class Explanation:
         lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
-        failure = told["cost"]["failure_units"]
-        beside = f", δ₀ = {float(failure * DELTA_UNIT):.3g}" if failure else ""
         lines += [
-            f"price       {told['cost']['text']}{beside} of {told['left']} left; "
+            f"odds        {told['odds']['sentence']}",
+            f"like it     {_count_text(told['questions_like_it'])}",
+            *_lower(told),
+            f"price       {told['cost']['text']} of {told['left']} left; "
             + (f"{told['left_afterwards']} afterwards" if told["fits"] else "does not fit"),
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _lower(told: dict[str, Any]) -> list[str]:
+    """Say that less is used than was asked for, where that errs least."""
+    if told["charged_epsilon"] >= told["epsilon"] * (1 - 1e-9):
+        return []
+    used = f"ε = {told['charged_epsilon']:.6g} is used of ε = {told['epsilon']:.6g}"
+    return [f"noise       {used}: of all noise that the balance can pay for, this errs least"]
+
+
+def _count_text(count: int | None) -> str:
+    if count is None:
+        return "it costs nothing"
+    return f"the balance pays for {count:,} question{'' if count == 1 else 's'} at this price"
+
+
+def _odds(epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
+    """Say what the price means for one person: how far anybody's odds about them can move."""
+    found = reading(min(epsilon, _MOST_READ), delta, prior=Fraction(1, 2))
+    factor, sure = found.odds[1], found.posterior[1]
+    but = f", but for a chance of {float(delta):.3g}" if delta else ""
+    return {
+        "factor": factor,
+        "prior": 0.5,
+        "posterior": sure,
+        "sentence": "whoever held something about one person to be as likely as not holds it at most "
+        f"{sure:.2%} likely after the answer (odds of {factor:.3g} to 1){but}",
+    }
+
+
+_MOST_READ = Fraction(700)
+"""Beyond this ε the odds are no float any more."""
 
 
 def _where(told: dict[str, Any]) -> str:

@@ -44,7 +44,7 @@ def _cells(answer: Answer, most: int | None) -> tuple[list[str], list[list[str]]
 def _footer(answer: Answer, most: int | None) -> list[str]:
     plan = answer.plan
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
-    price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
+    price = f"ε = {float(plan.price):.6g}" + (f", δ = {float(plan.used_delta):.3g}" if plan.used_delta else "")
     paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}"
     return [*more, "", f"± 95% · {price} · {paid}{note_age(answer.stored)}"]
 

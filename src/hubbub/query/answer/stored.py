@@ -5,7 +5,7 @@ Where keys were selected, those that were shown are kept, each as JSON of its ow
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -14,6 +14,7 @@ from typing import Any
 from hubbub.errors import LedgerCorrupt, PolicyError
 from hubbub.ledger.entry import digest_of
 from hubbub.policy.kinds import Type
+from hubbub.privacy.ways import ChosenWay
 from hubbub.query.aggregates.function import CONFIDENCE, NoisyCells
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell
@@ -65,7 +66,13 @@ def write_sets(planned: Plan, parts: Sequence[str]) -> str:
 
 
 def _header(planned: Plan) -> dict[str, Any]:
-    return {"delta": str(planned.delta), "epsilon": str(planned.epsilon), "groups": groups_name(planned)}
+    return {
+        "bought": str(planned.bought),
+        "delta": str(planned.delta),
+        "epsilon": str(planned.epsilon),
+        "groups": groups_name(planned),
+        "ways": [[name, str(epsilon)] for name, epsilon in planned.ways],
+    }
 
 
 def _body(drawn: DrawnAnswer) -> dict[str, Any]:
@@ -82,11 +89,36 @@ def groups_name(planned: Plan) -> str:
     return digest_of([listed, chosen] if chosen else listed)
 
 
-def read(stored: str, planned: Plan) -> tuple[tuple[Fraction, Fraction], list[DrawnAnswer]]:
-    """At which ε and δ it was drawn, and what was drawn for each grouping set."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTerms:
+    """What an answer was drawn for, as a plan of it says too."""
+
+    epsilon: Fraction
+    delta: Fraction
+    ways: tuple[ChosenWay, ...]
+    """Empty for answers of the first version, which had one rule."""
+    bought: Fraction
+
+    @classmethod
+    def of(cls, planned: Plan) -> "DrawnTerms":
+        """Return those of a plan."""
+        return cls(epsilon=planned.epsilon, delta=planned.delta, ways=planned.ways, bought=planned.bought)
+
+
+def _terms(found: Mapping[str, Any]) -> DrawnTerms:
+    return DrawnTerms(
+        epsilon=Fraction(found["epsilon"]),
+        delta=Fraction(found["delta"]),
+        ways=tuple((name, Fraction(epsilon)) for name, epsilon in found.get("ways", [])),
+        bought=Fraction(found.get("bought", 0)),
+    )
+
+
+def read(stored: str, planned: Plan) -> tuple[DrawnTerms, list[DrawnAnswer]]:
+    """For what it was drawn, and what was drawn for each grouping set."""
     try:
         found = json.loads(stored)
-        groups, terms = found["groups"], (Fraction(found["epsilon"]), Fraction(found["delta"]))
+        groups, terms = found["groups"], _terms(found)
         parts = found["sets"] if planned.sets else [found]
         drawn = [_read(part, one) for part, one in zip(parts, planned.sets or (planned,), strict=True)]
     except (ValueError, KeyError, TypeError) as problem:

@@ -161,7 +161,7 @@ def whole_price(cost: Charge, bought: Mapping[Look, Fraction], policy: Policy) -
     """Return what an account is charged for an answer of this cost and for the facts that are bought for it first."""
     terms, neighbors = policy.budget.filter, policy.budget.neighbors
     first = price_of(terms, [look.mechanism(share, neighbors).event for look, share in bought.items()])
-    return Charge(loss=cost.loss + first.loss, failure=cost.failure + first.failure)
+    return cost + first
 
 
 def any_facts(wanted: Mapping[Look, Fraction]) -> dict[WantedFact, Any]:

@@ -26,9 +26,8 @@ from typing import Any
 
 from hubbub.errors import MayOverflow
 from hubbub.mechanisms import Geometric, Mechanism
-from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
-from hubbub.privacy.shares import calibrate, deviation
+from hubbub.privacy.shares import calibrate_alike, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
 from hubbub.query.plan.ratios import Ratios, list_intervals, list_whole_intervals
 from hubbub.query.plan.statistic import (
@@ -132,24 +131,24 @@ def measure_both_ends(
     pairs: Sequence[tuple[Tally, Tally]],
     aggregate: Aggregate,
     apart: Sequence[QueryMeasurement],
-    budget: Budget,
     *,
     epsilon: Fraction,
 ) -> tuple[QueryMeasurement, ...]:
     """Measure the count and the total of the first mean with one share of ε for the two, where that errs less over
     everything that is measured than ``apart`` does.
 
-    For accounts of pure ε alone: one mechanism at ε costs twice the ρ of two at ε/2, so that nothing is gained in zCDP.
+    For pure noise that its ε pays for: one mechanism at ε costs twice the ρ of two at ε/2, so that nothing is gained
+    where ρ pays.
     """
     pair = next(((_statistic(apart, count), _statistic(apart, total)) for count, total in pairs), None)
     both = None if pair is None else _join(aggregate, *pair)
-    if both is None or budget.delta != 0:
+    if both is None:
         return tuple(apart)
     within = (both.count, both.total)
     others = [one for one in apart if one.take not in within]
     joined: list[Statistic] = [both, *(one.take for one in others)]
     try:
-        mechanism, *rest = calibrate(joined, budget, epsilon=epsilon, delta=Fraction(0))
+        mechanism, *rest = calibrate_alike(joined, epsilon=epsilon)
     except MayOverflow:
         return tuple(apart)
     off = deviation(mechanism) / math.sqrt(2)

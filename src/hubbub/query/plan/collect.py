@@ -22,6 +22,7 @@ from hubbub.errors import MayOverflow, MissingBounds, TooHeavy
 from hubbub.policy.kinds import Type, default_grid, outward
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.query.check.bounds import Interval, bounds_of, interval_of
 from hubbub.query.check.shape import always_there
 from hubbub.query.expression import Column, Expression, literal
@@ -229,7 +230,16 @@ Set = tuple[int, ...]
 
 
 class _Planner(Protocol):
-    def __call__(self, question: Question, policy: Policy, *, epsilon: Fraction, delta: Fraction) -> "Plan": ...
+    def __call__(
+        self,
+        question: Question,
+        policy: Policy,
+        *,
+        epsilon: Fraction,
+        delta: Fraction,
+        payer: Payer,
+        ways: Sequence[ChosenWay] | None,
+    ) -> "Plan": ...
 
 
 def rollup(keys: Sequence[Set]) -> list[Set]:
@@ -265,17 +275,29 @@ def _check(many: int) -> None:
         )
 
 
-def over_sets(question: Question, policy: Policy, *, epsilon: Fraction, delta: Fraction, plan: _Planner) -> "Plan":
+def over_sets(
+    question: Question,
+    policy: Policy,
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
+    payer: Payer,
+    ways: Sequence[ChosenWay] | None,
+    plan: _Planner,
+) -> "Plan":
     """The plan of each set, with an equal share of the budget each; the first stands for all where one is looked at."""
     many = len(question.sets)
     share = whole_units_rounded_down(epsilon / many)
-    plans = tuple(
-        plan(one_set(question, chosen), policy, epsilon=share, delta=delta / many) for chosen in question.sets
-    )
+    plans: list[Plan] = []
+    for place, chosen in enumerate(question.sets):  # all are one charge: the next set pays with what this one leaves
+        own = ways[place : place + 1] if ways else ways
+        made = plan(one_set(question, chosen), policy, epsilon=share, delta=delta / many, payer=payer, ways=own)
+        plans, payer = [*plans, made], payer.after(payer.price(made.events))
     cells = sum(one.cells for one in plans)
     if cells > policy.limits.max_cells:
         raise TooHeavy(f"The answer would have {cells:,} groups; the limit is {policy.limits.max_cells:,}.")
-    return replace(plans[0], question=question, epsilon=epsilon, delta=delta, sets=plans, cells=cells)
+    used = tuple(way for one in plans for way in one.ways)
+    return replace(plans[0], question=question, epsilon=epsilon, delta=delta, sets=tuple(plans), cells=cells, ways=used)
 
 
 def one_set(question: Question, chosen: Set) -> Question:

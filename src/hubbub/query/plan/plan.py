@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
-from hubbub.privacy.shares import calibrate
+from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.query.aggregates.function import Margins
 from hubbub.query.ops import (
     Aggregate,
@@ -29,10 +29,15 @@ from hubbub.query.ops import (
     Together,
     Window,
 )
-from hubbub.query.plan.both_ends import measure_both_ends
 from hubbub.query.plan.choice import HistogramStatistic
 from hubbub.query.plan.collect import Collector, Ingredients, over_sets
-from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies, share_with_selection
+from hubbub.query.plan.plan_terms import BEFORE, Measured, PlanTerms, pair
+from hubbub.query.plan.selection import (
+    MOST_KEYS,
+    KeyCounts,
+    Selection,
+    reuse_tallies,
+)
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
 
@@ -56,6 +61,8 @@ class Plan:
     """How private keys are selected, where there are any: before everything else is measured, on what is shown."""
     sets: tuple["Plan", ...] = ()
     """With several grouping sets: the plan of each. They are asked one after the other, and what they cost adds up."""
+    ways: tuple[ChosenWay, ...] = ()
+    """The way in which it is measured, and the ε that is used, which is ``epsilon`` or less; one for each set."""
 
     @property
     def all_measurements(self) -> tuple[QueryMeasurement, ...]:
@@ -73,6 +80,29 @@ class Plan:
         if self.sets:
             return tuple(event for one in self.sets for event in one.events)
         return tuple(measurement.mechanism.event for measurement in self.all_measurements)
+
+    bought: Fraction = Fraction(0)
+    """The ε of the facts that were bought for it first."""
+
+    @property
+    def price(self) -> Fraction:
+        """Return the ε that is charged for it, facts that were bought for it included."""
+        return self.bought + self.used
+
+    @property
+    def used_delta(self) -> Fraction:
+        """Return the δ of the answer: none where pure noise was used, and no keys were selected."""
+        pure = bool(self.ways) and all(name.startswith("pure") for name, _ in self.ways)
+        return Fraction(0) if pure and not self._selects else self.delta
+
+    @property
+    def _selects(self) -> bool:
+        return any(one.selection is not None for one in self.sets or (self,))
+
+    @property
+    def used(self) -> Fraction:
+        """Return the ε that the measurements use together: at most what was asked for."""
+        return sum((epsilon for _, epsilon in self.ways), Fraction(0)) if self.ways else self.epsilon
 
     @property
     def cost(self) -> Charge:
@@ -98,21 +128,38 @@ class Plan:
 
 
 def plan(
-    question: Question, policy: Policy, *, epsilon: Real, delta: Real | None = None, most_cells: int | None = None
+    question: Question,
+    policy: Policy,
+    *,
+    epsilon: Real,
+    delta: Real | None = None,
+    most_cells: int | None = None,
+    payer: Payer | None = None,
+    ways: Sequence[ChosenWay] | None = None,
 ) -> Plan:
     """Plan tallies that are enough for all aggregates, each once, and the least noise for (ε, δ) over all of them.
 
-    ``most_cells`` in place of the policy's limit, for whoever makes no list of them.
+    ``most_cells`` in place of the policy's limit, for whoever makes no list of them. ``payer`` is who pays: a new
+    account, if nobody is named. ``ways`` are those of a plan that was made before; none at all are those of the first
+    version, which stored none.
     """
+    payer = payer or Payer.of(policy.budget)
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
-        return over_sets(question, policy, epsilon=asked, delta=slack, plan=plan)
-    return _calibrate(_shape(question, policy, most_cells), policy, asked, slack)
+        return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, plan=plan)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=ways)
+    return _calibrate(_shape(question, policy, most_cells), terms)
 
 
 def together(
-    questions: Sequence[Question], policy: Policy, *, epsilon: Real, delta: Real | None = None
+    questions: Sequence[Question],
+    policy: Policy,
+    *,
+    epsilon: Real,
+    delta: Real | None = None,
+    payer: Payer | None = None,
+    ways: Sequence[ChosenWay] | None = None,
 ) -> tuple[Plan, ...]:
     """Plan several questions that share (ε, δ): the least noise over all of them, paid for in one charge."""
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
@@ -121,11 +168,11 @@ def together(
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
     shapes = [_shape(one, policy) for one in questions]
     every = [statistic for shape in shapes for statistic in shape.statistics]
-    mechanisms = iter(calibrate(every, policy.budget, epsilon=asked, delta=slack))
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer or Payer.of(policy.budget), ways=ways)
+    found = terms.measure(every)
+    measured = iter(found.made)
     return tuple(
-        _finish(
-            shape, policy, asked, slack, _pair(shape.statistics, itertools.islice(mechanisms, len(shape.statistics)))
-        )
+        _finish(shape, terms, tuple(itertools.islice(measured, len(shape.statistics))), way=found.way)
         for shape in shapes
     )
 
@@ -172,57 +219,37 @@ def _together(policy: Policy, groups: int) -> Together | None:
     return None if rows is None or total is None or total >= groups * rows else Together(rows=rows, total=total)
 
 
-def _calibrate(shape: _Shape, policy: Policy, epsilon: Fraction, delta: Fraction) -> Plan:
+def _calibrate(shape: _Shape, terms: PlanTerms) -> Plan:
     if not any(group.private for group in shape.question.groups):
-        mechanisms = calibrate(shape.statistics, policy.budget, epsilon=epsilon, delta=delta)
         means = [part.mean for part in shape.parts if part.mean is not None]
-        measured = measure_both_ends(
-            means, shape.aggregate, _pair(shape.statistics, mechanisms), policy.budget, epsilon=epsilon
-        )
-        return _finish(shape, policy, epsilon, delta, measured)
-    selection, measured = _select(shape, policy, epsilon, delta)
+        found = terms.measure(shape.statistics, means=means, aggregate=shape.aggregate)
+        return _finish(shape, terms, found.made, way=found.way)
+    selection, measured, way = _select(shape, terms)
     weighted = replace(shape, aggregate=replace(shape.aggregate, weight_bits=selection.weight_bits))
-    return replace(_finish(weighted, policy, epsilon, delta, measured), selection=selection)
+    return replace(_finish(weighted, terms, measured, way=way), selection=selection)
 
 
-def _pair(statistics: Sequence[Statistic], mechanisms: Iterable[Mechanism]) -> tuple[QueryMeasurement, ...]:
-    pairs = zip(statistics, mechanisms, strict=True)
-    return tuple(QueryMeasurement.of(statistic, mechanism) for statistic, mechanism in pairs)
-
-
-def _finish(
-    shape: _Shape, policy: Policy, epsilon: Fraction, delta: Fraction, measurements: tuple[QueryMeasurement, ...]
-) -> Plan:
+def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: ChosenWay) -> Plan:
     return Plan(
         question=shape.question,
-        policy=policy,
-        epsilon=epsilon,
-        delta=delta,
+        policy=terms.policy,
+        epsilon=terms.epsilon,
+        delta=terms.delta,
         aggregate=shape.aggregate,
         parts=shape.parts,
         measurements=measurements,
         cells=shape.cells,
+        ways=() if way[0] == BEFORE else (way,),
     )
 
 
-def _select(
-    shape: _Shape, policy: Policy, epsilon: Fraction, delta: Fraction
-) -> tuple[Selection, tuple[QueryMeasurement, ...]]:
+def _select(shape: _Shape, terms: PlanTerms) -> tuple[Selection, Measured, ChosenWay]:
     """Plan how keys are selected, and how everything is measured that the selection does not tell itself."""
     aggregate = shape.aggregate
     told = reuse_tallies(aggregate.groups, aggregate.tallies)
     others = [one for one in shape.statistics if not any(tally in told for tally in one.tells)]
-    mechanism, rest = share_with_selection(
-        epsilon=epsilon,
-        delta=delta,
-        keys_per_unit=aggregate.most_groups,
-        counts=bool(told),
-        others=len(others),
-        pure=lambda amount: calibrate(others, policy.budget, epsilon=amount, delta=Fraction(0)),
-        zcdp=lambda rho: tuple(one.calibrate_zcdp(rho) for one in others),
-        terms=policy.budget.filter,
-    )
-    return Selection.of_keys(KeyCounts(told=told, mechanism=mechanism)), _pair(others, rest)
+    (mechanism, rest), way = terms.select(others, keys_per_unit=aggregate.most_groups, counts=bool(told))
+    return Selection.of_keys(KeyCounts(told=told, mechanism=mechanism)), pair(others, rest), way
 
 
 def one_row_a_unit(relation: Relation, policy: Policy) -> bool:

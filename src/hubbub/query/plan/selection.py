@@ -26,11 +26,12 @@ Privacy:
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from hubbub.errors import AccountingError, MissingKeys
+from hubbub.errors import AccountingError, MissingKeys, NotAllowed
 from hubbub.mechanisms import (
     GaussianThreshold,
     LaplaceThreshold,
@@ -45,6 +46,7 @@ from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import Filter, whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.privacy.shares import deviation, is_payable
+from hubbub.privacy.ways import Chosen, Way
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell, ExactCounts, Group, Measure, Tally
 from hubbub.query.plan.statistic import NoisyNumber, NoisySum, QueryMeasurement, Statistic
@@ -83,11 +85,11 @@ class KeyCounts(Statistic):
         return self.mechanism.weight_bits if isinstance(self.mechanism, WeightedGaussianThreshold) else None
 
     def calibrate_pure(self, epsilon: Fraction) -> Mechanism:
-        """Return the selection, which ``share_with_selection`` has calibrated."""
+        """Return the selection, which ``selection_ways`` has calibrated."""
         return self.mechanism
 
     def calibrate_zcdp(self, rho: Fraction) -> Mechanism:
-        """Return the selection, which ``share_with_selection`` has calibrated."""
+        """Return the selection, which ``selection_ways`` has calibrated."""
         return self.mechanism
 
     @property
@@ -153,42 +155,63 @@ def reuse_tallies(groups: Sequence[Group], tallies: Sequence[Tally]) -> tuple[Ta
 Parts = tuple[KeySelection, tuple[Mechanism, ...]]
 
 
-def share_with_selection(
+def selection_ways(
     *,
-    epsilon: Fraction,
     delta: Fraction,
     keys_per_unit: int,
     counts: bool,
     others: int,
     pure: Callable[[Fraction], tuple[Mechanism, ...]],
-    zcdp: Callable[[Fraction], tuple[Mechanism, ...]] | None,
-    terms: Filter,
-) -> Parts:
-    """Calibrate the selection, and so many other things: each with an equal share of (ε, δ).
+    zcdp: Callable[[Fraction], tuple[Mechanism, ...]],
+) -> tuple[Way[Parts], ...]:
+    """Return the ways to select keys and measure so many other things, each with an equal share of (ε, δ).
 
-    ``pure`` makes the others for all of an ε together, ``zcdp`` for a ρ each. The choice is made by what each error is
-    multiplied with, among what the account could ever pay.
+    ``pure`` makes the others for all of an ε together, ``zcdp`` for a ρ each.
     """
     if delta == 0:
         raise MissingKeys("Keys that nobody listed are shown with a chance of failure. Ask with delta above 0.")
-    share = whole_units_rounded_down(epsilon / (others + 1))
-    rest = pure(epsilon - share) if others else ()
-    found: list[Parts] = [(one, rest) for one in _pure(share, delta, keys_per_unit, counts)]
-    if not others:
-        found += [(one, ()) for one in _zcdp(epsilon, delta, keys_per_unit, counts, None)]
-    elif zcdp is not None:
-        rho = _rho(epsilon, delta / 2)
-        if rho is not None:
-            each = rho / (others + 1)
-            found += [(one, zcdp(each)) for one in _zcdp(epsilon, delta, keys_per_unit, counts, each)]
-    return min(found, key=lambda parts: (not is_payable((parts[0], *parts[1]), terms), _error(parts)))
+
+    def by_pure(kind: type[KeySelection]) -> Callable[[Fraction], Parts]:
+        def make(epsilon: Fraction) -> Parts:
+            share = whole_units_rounded_down(epsilon / (others + 1))
+            fitting = [one for one in _pure(share, delta, keys_per_unit, counts) if isinstance(one, kind)]
+            if not fitting:
+                raise NotAllowed("This selection of keys is not looked at for so little.")
+            return fitting[0], pure(epsilon - share) if others else ()
+
+        return make
+
+    def by_zcdp(epsilon: Fraction) -> Parts:
+        if not others:
+            return _zcdp(epsilon, delta, keys_per_unit, counts, None)[0], ()
+        each = rho_rounded_down(epsilon, delta / 2) / (others + 1)
+        return _zcdp(epsilon, delta, keys_per_unit, counts, each)[0], zcdp(each)
+
+    kinds: tuple[tuple[str, type[KeySelection]], ...] = (
+        ("pure: optimal", OptimalKeys),
+        ("pure: truncated", TruncatedThreshold),
+        ("pure: laplace", LaplaceThreshold),
+    )
+    made = [(name, by_pure(kind)) for name, kind in kinds] + [("gaussian", by_zcdp)]
+    return tuple(
+        Way(
+            name=name,
+            make=make,
+            events=lambda parts: [one.event for one in (parts[0], *parts[1])],
+            size=lambda parts: (_error(parts),),
+        )
+        for name, make in made
+    )
 
 
-def _rho(epsilon: Fraction, delta: Fraction) -> Fraction | None:
-    try:
-        return rho_rounded_down(epsilon, delta)
-    except AccountingError:
-        return None
+def choose_selection_as_before(ways: Sequence[Way[Parts]], terms: Filter, *, epsilon: Fraction) -> Chosen[Parts]:
+    """Choose as the first version did, which stored no choice: what the account's ρ could ever pay for comes first."""
+    made = []
+    for way in ways:
+        with suppress(AccountingError, NotAllowed):
+            made.append(way.make(epsilon))
+    best = min(made, key=lambda parts: (not is_payable((parts[0], *parts[1]), terms), _error(parts)))
+    return Chosen(name="before", epsilon=epsilon, made=best)
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from hubbub.errors import NotAllowed
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import LOSS_UNIT
+from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.question import Question
@@ -19,7 +20,13 @@ _CLOSE = 64
 
 
 def least_epsilon(
-    question: Question, policy: Policy, *, within: Real, confidence: Real = CONFIDENCE, delta: Real | None = None
+    question: Question,
+    policy: Policy,
+    *,
+    within: Real,
+    confidence: Real = CONFIDENCE,
+    delta: Real | None = None,
+    payer: Payer | None = None,
 ) -> Fraction:
     """Find an ε at which every number is within so much of the exact one, each with this confidence."""
     most = positive("within", within)
@@ -32,9 +39,10 @@ def least_epsilon(
         raise NotAllowed("Groups whose keys are selected, and grouping sets, are asked with epsilon.")
 
     def good(epsilon: Fraction) -> bool:
-        return all(one <= most for one in margins(plan(question, policy, epsilon=epsilon, delta=delta), beta))
+        planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer)
+        return all(one <= most for one in margins(planned, beta))
 
-    high = policy.budget.epsilon
+    high = policy.budget.epsilon if payer is None else payer.terms.epsilon
     if not good(high):
         raise NotAllowed(
             f"Not even the whole budget brings it within {float(most):g}. Allow more, ask for fewer groups a unit or "

@@ -5,8 +5,8 @@ for each answer seen so far the adversary looks for the coin that hurts most amo
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar
@@ -22,6 +22,8 @@ from hubbub.privacy.events.record import RATIONAL, Codec
 from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors
 
+_MOST_STEPS = 24
+"""Steps of one kind that are taken in a row."""
 _ORDERS = 1 + np.geomspace(1e-4, 1e4, 200)
 
 
@@ -84,19 +86,45 @@ def charge_step(terms: Any, spent: Any, step: LawStep) -> tuple[Any, Any] | None
 
 
 def last_question(
-    terms: Any, spent: Any, both: TwoLaws, budget: Budget
+    terms: Any, spent: Any, both: TwoLaws, budget: Budget, *, before: Sequence[LawStep] = ()
 ) -> tuple[TwoLaws, list[tuple[float, LawStep | None]]]:
-    """For each answer so far its own last coin."""
-    before = both.merge(6)
-    found, coins = TwoLaws.of([], []), []
-    for p, q, loss in zip(before.p, before.q, before.losses, strict=True):
-        asked = (
-            _worst_coin(terms, spent, float(budget.epsilon) - loss, budget.neighbors) if math.isfinite(loss) else None
-        )
+    """For each answer so far its own last coin; or first another step for as long as it is let through, then a coin.
+
+    So the answers decide which of an account's sums is used up. ``before`` are the steps to choose from.
+    """
+    merged = both.merge(6)
+    found = TwoLaws.of([], [])
+    coins: list[tuple[float, LawStep | None]] = []
+    for p, q, loss in zip(merged.p, merged.q, merged.losses, strict=True):
         part = TwoLaws.of([p], [q])
-        found = found.beside(part if asked is None else part.then(asked.laws))
+        if not math.isfinite(loss):
+            found = found.beside(part)
+            coins.append((float(loss), None))
+            continue
+        asked = _worst_coin(terms, spent, float(budget.epsilon) - loss, budget.neighbors)
+        best = part if asked is None else part.then(asked.laws)
+        for step in before:
+            steered = _steer(terms, spent, part, budget, step)
+            if steered is not None and _mass_beyond(steered[0], budget) > _mass_beyond(best, budget):
+                best, asked = steered
+        found = found.beside(best)
         coins.append((float(loss), asked))
     return found, coins
+
+
+def _steer(terms: Any, spent: Any, part: TwoLaws, budget: Budget, step: LawStep) -> tuple[TwoLaws, LawStep] | None:
+    """Take a step as often as it is let through, and then for each answer its own coin."""
+    passed, together = 0, part
+    while passed < _MOST_STEPS and (charged := charge_step(terms, spent, step)) is not None:
+        passed, spent, together = passed + 1, charged[1], together.then(step.laws)
+    if not passed:
+        return None
+    after, _ = last_question(terms, spent, together, budget)
+    return after, replace(step, words=f"{passed} × {step.words}, and then a coin")
+
+
+def _mass_beyond(part: TwoLaws, budget: Budget) -> float:
+    return part.delta(float(budget.epsilon))
 
 
 def _worst_coin(terms: Any, spent: Any, room: float, neighbors: Neighbors) -> LawStep | None:

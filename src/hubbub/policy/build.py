@@ -42,6 +42,8 @@ def single_table(
 ) -> Table:
     """Build a table with every column of the schema, and the declarations of some of them by name."""
     declared.name("name of a table", name)
+    if unit is not None and not isinstance(unit, str | PathStep):
+        raise ParameterError(f"unit of table {name}", "the name of one column, or hubbub.through(…)", unit)
     if source.format == "json":
         schema = _schema_of_declarations(unit, types, bounds, keys, nullable, grids, uniques)
     own = [str(column) for column, _ in schema]

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.sensing import SensingError
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
 
 Line = Sequence[tuple[int, float]]

@@ -10,7 +10,7 @@ from hubbub.gate.release import CONFIDENCE, Release
 from hubbub.policy.kinds import Type
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.columns import PLAIN
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.query.expression import columns_of
 from hubbub.query.question import noisy_name
 
@@ -105,7 +105,7 @@ def plot_answer(answer: Answer, *, column: str | None = None, title: str | None 
     axes.set_ylabel(_literally(answer.columns[place]))
     axes.set_title(_literally(title) if title is not None else f"{_literally(answer.columns[place])}, with noise")
     plan = answer.plan
-    price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
+    price = f"ε = {float(answer.price):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
     note = f"bars: {answer.confidence:.0%} intervals" if certain.any() else "no error bars: computed from noisy numbers"
     axes.annotate(
         f"{price}, entry {answer.entry}; {note}", xy=(0, -0.2), xycoords="axes fraction", fontsize=8, color="#555555"

@@ -77,7 +77,7 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
         shown = planned
         if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
             shown = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
-        return answer_of(shown, drawn, entry=reply.entry, stored=reply.stored)
+        return answer_of(shown, drawn, entry=reply.entry, stored=reply.stored, paid=reply.epsilon or price)
 
     return Job(
         question=planned.question.identity,
@@ -150,7 +150,7 @@ def diagnosis_job(planned: Plan, *, price: Fraction) -> Job[Diagnosis]:
         if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
             shown = together(questions, policy, epsilon=terms[0], delta=terms[1])
         drawn = [stored.read(part, each)[1][0].noisy for each, part in zip(shown, parts, strict=True)]
-        return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
+        return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored, paid=reply.epsilon or price)
 
     return Job(
         question=f"diagnose {planned.question.identity}",

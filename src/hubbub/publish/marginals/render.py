@@ -4,7 +4,8 @@ import math
 from typing import TYPE_CHECKING
 
 from hubbub.gate.release import note_age
-from hubbub.query.answer.render import clean
+from hubbub.publish.terms import write_limits
+from hubbub.query.answer.printable import clean
 
 if TYPE_CHECKING:
     from hubbub.publish.marginals.table_strategy import Tables
@@ -22,12 +23,13 @@ def render_tables(release: "Tables") -> str:
         lines.append(f"{names}, {cells:,} cells{off}")
     more = len(prepared.workload) - _MOST
     steps = f" · made {', '.join(release.steps)}" if release.steps else ""
+    limits, price = write_limits(prepared.terms.contribution), release.as_published.price
     return "\n".join(
         [
             *lines,
             *([f"… {more:,} more marginals"] if more > 0 else []),
             "",
-            f"{release.strategy.name}{steps} · {release.as_published.price} · entry {release.entry} of account "
-            f"{clean(release.account)!r}{note_age(release.stored)}",
+            f"{release.strategy.name}{steps} · {limits} · {price} · "
+            f"entry {release.entry} of account {clean(release.account)!r}{note_age(release.stored, fresh='fresh')}",
         ]
     )

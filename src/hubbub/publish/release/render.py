@@ -8,11 +8,12 @@ import numpy as np
 
 from hubbub.gate.release import note_age
 from hubbub.policy.kinds import Type
+from hubbub.publish.terms import write_limits
 from hubbub.query.answer.columns import Shown, make_column
 from hubbub.query.answer.columns import to_arrow as arrow
 from hubbub.query.answer.columns import to_pandas as pandas
 from hubbub.query.answer.columns import to_polars as polars
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 
 if TYPE_CHECKING:
     from hubbub.publish.release.published import Published
@@ -124,9 +125,10 @@ def _cells(published: "Published", most: int) -> tuple[list[str], list[list[str]
 def _footer(published: "Published", most: int) -> list[str]:
     more = published.domain.size - most
     steps = f" · made {', '.join(published.steps)}" if published.steps else ""
+    limits = write_limits(published.prepared.terms.contribution)
     return [
         *([f"… {more:,} more cells"] if more > 0 else []),
         "",
-        f"{published.strategy.name}{steps} · {published.price} · entry {published.entry} of account "
-        f"{clean(published.account)!r}{note_age(published.stored)}",
+        f"{published.strategy.name}{steps} · {limits} · {published.price} · "
+        f"entry {published.entry} of account {clean(published.account)!r}{note_age(published.stored, fresh='fresh')}",
     ]

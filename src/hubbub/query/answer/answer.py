@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any, ClassVar
 
@@ -27,6 +28,8 @@ class Answer:
     """Rows in the order that was asked for, or that of the public keys."""
 
     plan: Plan
+    paid: Fraction | None = field(default=None, compare=False)
+    """All that was paid for it, with the facts that were bought; None where that is the plan's own ε."""
     entry: int
     """The charge in the ledger that paid for it."""
     stored: datetime | None = field(default=None, compare=False)
@@ -42,6 +45,18 @@ class Answer:
     confidence: ClassVar[float] = CONFIDENCE
     plotter: ClassVar[Callable[..., Any] | None] = None
     """Set by ``hubbub.report``, which is loaded when it is first needed."""
+
+    @property
+    def price(self) -> Fraction:
+        """Return the whole ε, with that of the facts that were bought for it."""
+        return self.plan.epsilon if self.paid is None else self.paid
+
+    @property
+    def terms(self) -> str:
+        """Say in a line what was left out, what it cost in all, and whether it is fresh."""
+        from hubbub.query.answer.terms import write_terms
+
+        return write_terms(self.plan, price=self.price, entry=self.entry, stored=self.stored)
 
     def to_dicts(self) -> list[dict[str, Cell]]:
         """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
@@ -120,7 +135,14 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
     return answer_of(plan, [DrawnAnswer([list(steps) for steps in noisy])], entry=entry)
 
 
-def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: datetime | None = None) -> Answer:
+def answer_of(
+    plan: Plan,
+    drawn: Sequence[DrawnAnswer],
+    *,
+    entry: int,
+    stored: datetime | None = None,
+    paid: Fraction | None = None,
+) -> Answer:
     """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
     question = plan.question
     made: list[tuple[dict[str, Cell], list[NoisyNumber]]] = []
@@ -140,6 +162,7 @@ def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: d
         highs.append(tuple(None if at is None else cell[at].high for at in found))
     return Answer(
         plan=plan,
+        paid=paid,
         entry=entry,
         stored=stored,
         noisy=tuple(tuple(steps) for one in drawn for steps in one.noisy),

@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 
 from hubbub.gate.release import note_age
-from hubbub.publish.marginals.marginal_release import Marginal
+from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.marginals.table_strategy import Tables
 from hubbub.query.answer.printable import clean
 from hubbub.report import charts

@@ -43,6 +43,11 @@ A message is one sentence (with a remedy where there is one), printed behind its
 as attributes of ``operands``, so that programs need not parse sentences.
 """
 
+from datetime import date, time
+from enum import Enum
+from fractions import Fraction
+from itertools import islice
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 
@@ -302,5 +307,56 @@ class ConformanceError(HubbubError, AssertionError):
 
 
 def _short(value: object, limit: int = 80) -> str:
-    text = repr(value)
+    text = _write(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _write(value: object, depth: int = 0) -> str:
+    """Write a value as its user would; of an object, its kind alone: a frame's own words would be its rows."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Enum):
+        return _write(value.value)
+    if isinstance(value, Fraction | int) and max(abs(value.numerator), value.denominator) >= _LONG:
+        return "a number of more digits than are shown"
+    plain: Any
+    for plain in (bool, int, float, complex, str, bytes):
+        if isinstance(value, plain):
+            return repr(plain(value))  # what NumPy derives from them calls itself np.float64(…)
+    if isinstance(value, Fraction) and type(value) is not Fraction:
+        return repr(value)  # a policy's number, as it was written
+    if isinstance(value, Fraction | PurePath | date | time):
+        return str(value)
+    if isinstance(value, type):
+        return f"the type {value.__name__}"
+    if type(value) in _BRACKETS:
+        return _write_items(value, depth + 1) if depth < _DEEPEST else "…"
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return _write(value.item(), depth + 1) if depth < _DEEPEST else "…"  # type: ignore[attr-defined]
+    name = getattr(value, "__name__", None)
+    if callable(value) and isinstance(name, str):
+        return f"the function {name}"
+    name = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+    return f"a{'n' if name[:1] in 'AEIOUaeiou' else ''} {name}"
+
+
+_BRACKETS: dict[Any, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    **dict.fromkeys((set, frozenset, dict), ("{", "}")),
+}
+_MOST_WRITTEN = 81
+"""Items of a collection that are written: each is a letter at least, and no more letters are shown."""
+_DEEPEST = 4
+_LONG = 10**80
+
+
+def _write_items(value: Any, depth: int) -> str:
+    first, last = _BRACKETS[type(value)]
+    items = list(islice(value.items() if isinstance(value, dict) else value, _MOST_WRITTEN))
+    if isinstance(value, dict):
+        written = [f"{_write(key, depth)}: {_write(held, depth)}" for key, held in items]
+    else:
+        written = [_write(item, depth) for item in items]
+    only = "," if isinstance(value, tuple) and len(written) == 1 else ""
+    return f"{first}{', '.join(written)}{only}{last}"

@@ -40,7 +40,10 @@ def test_a_release_with_its_report(run: Run, clinic: Path) -> None:
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["ward", "floor(cost)", "value", "deviation"]
-    assert any("wavelet · ε = 2 · entry 3 of account 'patients'" in line for line in lines)
+    assert any(
+        line.startswith("wavelet · of each unit at most ") and "ε = 2 · entry 3 of account 'patients'" in line
+        for line in lines
+    )
     assert any(line.startswith("100 cells in ") and line.endswith(" s") for line in lines)
     page = (clinic.parent / "out.html").read_text()
     assert page.count("<svg") == 4

@@ -35,7 +35,10 @@ def test_an_answer_is_a_table_with_error_bars_and_its_price(run: Run, clinic: Pa
     assert set(rule) == {"─", " "}
     assert (north.split()[0], south.split()[0], empty) == ("north", "south", "")
     assert all(" ± " in row for row in (north, south))
-    assert footer == "± 95% · ε = 2 · entry 3 of account 'patients'"
+    assert footer == (
+        "± 95% · of each patient_id: at most 3 rows a group; values of avg(cost) in 0 … 100; rows and values beyond "
+        "are not in the interval · price in all ε = 2 · entry 3 of account 'patients' · fresh"
+    )
     assert done.stderr == ""
 
 
@@ -84,8 +87,9 @@ def test_csv_guards_what_a_spreadsheet_would_run(run: Run, clinic: Path) -> None
 def test_the_same_question_is_paid_once(run: Run, clinic: Path) -> None:
     first = run("query", PEOPLE, "--epsilon", "0.5").stdout
     before = entries(clinic.parent / "clinic.ledger")
-    table, said = run("query", PEOPLE.lower(), "--epsilon", "0.5").stdout.rstrip("\n").split(" · served again, stored ")
-    assert table == first.rstrip("\n")
+    again = run("query", PEOPLE.lower(), "--epsilon", "0.5").stdout.rstrip("\n")
+    table, said = again.split(" · served again, stored ")
+    assert table == first.rstrip("\n").removesuffix(" · fresh")
     assert said.endswith(" UTC")
     assert json.loads(run("query", PEOPLE, "--epsilon", "0.5", "--json").stdout)["stored"].startswith(said[:10])
     assert json.loads(run("query", BY_WARD, "--epsilon", "0.5", "--json").stdout)["stored"] is None
@@ -162,7 +166,7 @@ def test_a_failing_engine_exits_with_3_and_the_charge_stands(run: Run, clinic: P
     clinic.write_text(POLICY)
     again = run("query", PEOPLE, "--epsilon", "1")
     assert again.exit_code == 0
-    assert again.stdout.endswith("entry 3 of account 'patients'\n")
+    assert again.stdout.endswith("entry 3 of account 'patients' · fresh\n")
 
 
 def test_after_three_failures_a_principal_is_refused_with_2_until_it_is_thawed(run: Run, clinic: Path) -> None:

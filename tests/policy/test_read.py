@@ -187,7 +187,7 @@ WRONG = [
     ("bounds = [0, 0.3]", "bounds = [0.3, 0.1]", 23, "Got [0.3, 0.1] instead."),
     ("bounds = [0, 0.3]", "bound = [0, 1]", 23, "[tables.stays.columns.cost] has no key bound. Did you mean bounds?"),
     ("grid = 0.0009765625", "grid = 0.1", 23, "(0.125 is the nearest). Got 0.1 instead."),
-    ('type = "real"', 'type = "float"', 23, "(for FLOAT, real)"),
+    ('type = "real"', 'type = "float8"', 23, "(for DOUBLE, real)"),
     ('"north", "south"', '"north", "north"', 24, "keys of column ward must be different"),
     ('"north", "south"', '"north", 3', 24, "keys of column ward must be text values"),
     ("missing_key = true", "missing_key = 1", 24, "missing_key must be true or false, beside keys"),

@@ -1,5 +1,7 @@
 """Names of types: every one that the engine has, with the range that the engine really holds."""
 
+from datetime import date, datetime
+
 import duckdb
 import pytest
 
@@ -124,6 +126,17 @@ def test_values_of_an_enum_are_not_part_of_its_name() -> None:
         ("timestamp", of(Type.TIMESTAMP)),
         (Type.TEXT, of(Type.TEXT)),
         (integer(0, 9), integer(0, 9)),
+        ("int", integer(*INT64)),
+        ("Float", of(Type.REAL)),
+        ("str", of(Type.TEXT)),
+        ("bool", of(Type.BOOLEAN)),
+        ("datetime", of(Type.TIMESTAMP)),
+        (int, integer(*INT64)),
+        (float, of(Type.REAL)),
+        (str, of(Type.TEXT)),
+        (bool, of(Type.BOOLEAN)),
+        (date, of(Type.DATE)),
+        (datetime, of(Type.TIMESTAMP)),
     ],
 )
 def test_declared_types(written: object, kind: Kind) -> None:
@@ -145,6 +158,9 @@ def test_declared_types(written: object, kind: Kind) -> None:
         ("", "one of boolean"),
         (3, "one of boolean"),
         (None, "one of boolean"),
+        (bytes, "one of boolean"),
+        ("int(8)", "one of boolean"),
+        (type("int", (), {}), "one of boolean"),
     ],
 )
 def test_types_that_nobody_can_declare(written: object, said: str) -> None:

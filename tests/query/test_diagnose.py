@@ -488,7 +488,7 @@ def test_a_table_html_and_dictionaries(shown: Diagnosis) -> None:
     assert "%" not in first
     assert re.fullmatch(r"in more than 1 group +\d+ ± \d +\d+(\.\d)?% ± 0\.\d+%", second)
     assert any(line.startswith("in more than 1 group: They count in 1 group each") for line in rest)
-    assert rest[-1] == f"± 95% · ε = 4, δ = 1e-08 · entry {shown.entry} of account 'people'"
+    assert rest[-1] == f"± 95% · price in all ε = 4, δ = 1e-08 · entry {shown.entry} of account 'people' · fresh"
     assert shown._repr_html_().count("<tr>") == 1 + len(shown)
     told = shown.to_dict()
     assert (told["epsilon"], told["account"], told["confidence"]) == ("4", "people", 0.95)

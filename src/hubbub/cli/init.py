@@ -1,6 +1,8 @@
-"""``hubbub init``: a policy to start from. Names and types of columns are read, and no value."""
+"""``hubbub init``: a policy to start from. Of values, only those of text files are read, to guess their types."""
 
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +25,15 @@ def init(
     out: Annotated[str, typer.Option("--out", metavar="FILE", help="A new file, or - to print it.")] = "hubbub.toml",
     account: Annotated[str, typer.Option("--account", help="Whom the budget protects.")] = "people",
     ledger: Annotated[str, typer.Option("--ledger", metavar="LEDGER", help="Where it will be.")] = "hubbub.ledger",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take guesses (types of text, paths to the unit) as they are.")
+    ] = False,
 ) -> None:
-    """Write a policy to start from, out of the names and types of columns. It never replaces a file."""
+    """Write a policy to start from, out of the names and types of columns. It never replaces a file.
+
+    Types of text files are guessed from their values, and paths to the unit from names that tables share. On a terminal
+    you are asked about them; elsewhere they are comments in the file, unless you --accept them.
+    """
     from hubbub.cli.printing import note, progress, say
     from hubbub.engines.duckdb.engine import DuckDB
     from hubbub.policy.files.write import starter
@@ -35,6 +44,7 @@ def init(
     with progress("Converting text") as report, DuckDB(standbys=1, log=note, progress=report) as engine:
         drafts = [draft for file in files for draft in _drafts(engine, file, unit, folder)]
     _check(drafts, unit)
+    drafts = _confirm(_with_steps(drafts), accept=accept, asks=out != "-" and sys.stdin.isatty())
     text = starter(drafts, account=account, ledger=ledger)
     if out == "-":
         typer.echo(text, nl=False)
@@ -44,19 +54,57 @@ def init(
             made.write(text)
     except OSError as problem:
         raise typer.BadParameter(f"{out} cannot be written ({problem.strerror}).", param_hint="--out") from problem
-    say(f"Wrote {out}: {', '.join(draft.name for draft in drafts)}.")
+    say(f"Wrote {out}: {', '.join(draft.name for draft in drafts)}.", *_left(drafts, out))
+
+
+def _left(drafts: "list[TableDraft]", out: str) -> list[str]:
+    """Say what is left for the owner to do."""
+    lines = []
     for draft in drafts:
-        if draft.unit is None:
-            say(f"Say whose the rows of {draft.name} are, or that they are public.")
-    say("Declare bounds and keys of what will be added up and grouped by; then: hubbub check")
+        if draft.unit is None and not draft.has_path:
+            path = f" {draft.name} may lead to it through {draft.steps[0]}: see {out}." if draft.steps else ""
+            lines.append(f"Say whose the rows of {draft.name} are, or that they are public.{path}")
+    untyped = [draft.name for draft in drafts if draft.types and not draft.has_types]
+    if untyped:
+        lines.append(f"Types of {', '.join(untyped)} were guessed: take out the # in {out} where they are right.")
+    lines.append("Bounds and limits that you do not declare are bought with a share of a question's ε.")
+    return [*lines, "Declare the keys of what will be grouped by; then: hubbub check"]
+
+
+def _with_steps(drafts: "list[TableDraft]") -> "list[TableDraft]":
+    from hubbub.policy.shared_keys import find_steps
+
+    columns = {draft.name: [column for column, _ in draft.schema] for draft in drafts}
+    steps = find_steps(columns, {draft.name: draft.unit for draft in drafts if draft.unit is not None})
+    return [replace(draft, steps=steps.get(draft.name, ())) for draft in drafts]
+
+
+def _confirm(drafts: "list[TableDraft]", *, accept: bool, asks: bool) -> "list[TableDraft]":
+    """Ask the owner about what was guessed, table by table."""
+    from hubbub.cli.printing import plain
+
+    def agrees(question: str) -> bool:
+        return accept or (asks and typer.confirm(plain(question)))
+
+    confirmed = []
+    for draft in drafts:
+        types = ", ".join(f"{name} {guess}" for name, guess in draft.types.items() if guess is not None)
+        step = draft.steps[0] if draft.steps else None
+        has_types = bool(types) and agrees(f"Types of {draft.name}, guessed from its values: {types}. Right?")
+        has_path = step is not None and agrees(
+            f"Rows of {draft.name} belong to whom their {step.column} in {step.table} belongs to. Right?"
+        )
+        confirmed.append(replace(draft, has_types=has_types, has_path=has_path))
+    return confirmed
 
 
 def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "list[TableDraft]":
     """One table, or all tables of a DuckDB file."""
+    from hubbub.cli.guessing import guess_types
     from hubbub.cli.owner import tables_in
     from hubbub.engines.public import schema_of
     from hubbub.policy.files.write import TableDraft
-    from hubbub.policy.sources import source_of, table_name
+    from hubbub.policy.sources import UNTYPED, source_of, table_name
 
     path = file if os.path.isabs(file) else os.path.relpath(file, folder)
     source = source_of(file, name=table_name(file))
@@ -66,7 +114,12 @@ def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "lis
         one = source_of(file, table=name) if source.format == "duckdb" else source
         schema = schema_of(engine, one)
         own = next((column for column, _ in schema if unit is not None and column.lower() == unit.lower()), None)
-        made.append(TableDraft(name=name, path=path, format=source.format, schema=schema, table=one.table, unit=own))
+        types = guess_types(one, [column for column, _ in schema]) if source.format in UNTYPED and schema else {}
+        made.append(
+            TableDraft(
+                name=name, path=path, format=source.format, schema=schema, table=one.table, unit=own, types=types
+            )
+        )
     return made
 
 

@@ -50,6 +50,8 @@ def query(
 
 def as_dict(answer: "Answer") -> dict[str, Any]:
     """For programs: numbers with their intervals, the price, and what an outsider needs to check it."""
+    from hubbub.ledger.entry import ratio
+
     certificate = json.loads(answer.certificate())
     return {
         "columns": answer.columns,
@@ -57,7 +59,9 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
         "lows": _plain(answer.lows),
         "highs": _plain(answer.highs),
         "confidence": answer.confidence,
-        "price": {name: certificate[name] for name in ("epsilon", "delta", "loss_units", "failure_units")},
+        "terms": answer.terms,
+        "price": {name: certificate[name] for name in ("epsilon", "delta", "loss_units", "failure_units")}
+        | {"epsilon_in_all": ratio(answer.price)},
         "entry": answer.entry,
         "stored": None if answer.stored is None else answer.stored.isoformat(),
         "account": certificate["account"],

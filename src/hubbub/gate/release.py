@@ -25,9 +25,11 @@ from hubbub.privacy.sensitivity import ADDITIVE
 CONFIDENCE = 0.95
 
 
-def note_age(stored: datetime | None, *, before: str = " · ") -> str:
-    """Say that an answer is not fresh, and of when it is: the end of a printed answer, empty for a fresh one."""
-    return "" if stored is None else f"{before}served again, stored {stored:%Y-%m-%d %H:%M} UTC"
+def note_age(stored: datetime | None, *, before: str = " · ", fresh: str = "") -> str:
+    """Say that an answer is not fresh, and of when it is: the end of a printed answer; of a fresh one, that it is."""
+    if stored is None:
+        return f"{before}{fresh}" if fresh else ""
+    return f"{before}served again, stored {stored:%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

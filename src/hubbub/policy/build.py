@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.policy import declared
+from hubbub.policy.files.toml_text import key
 from hubbub.policy.kinds import Kind, Type, default_grid
 from hubbub.policy.paths import PathStep
 from hubbub.policy.sources import UNTYPED
@@ -42,6 +43,8 @@ def single_table(
 ) -> Table:
     """Build a table with every column of the schema, and the declarations of some of them by name."""
     declared.name("name of a table", name)
+    if unit is not None and not isinstance(unit, str | PathStep):
+        raise ParameterError(f"unit of table {name}", "the name of one column, or hubbub.through(…)", unit)
     if source.format == "json":
         schema = _schema_of_declarations(unit, types, bounds, keys, nullable, grids, uniques)
     own = [str(column) for column, _ in schema]
@@ -57,6 +60,8 @@ def single_table(
     for column, said in schema:
         engine = None if source.format in UNTYPED else said
         facts = {what: found[column.lower()] for what, found in given.items() if column.lower() in found}
+        if source.format in UNTYPED and _names_unit(column, unit):
+            facts.setdefault("type", "text")  # which takes any identifier as it is spelt
         made = _column(column, engine, facts)
         if isinstance(made, TableColumn):
             columns.append(made)
@@ -144,7 +149,11 @@ def _kind(name: str, engine: str | None, written: object, *, nullable: bool) -> 
         return Unusable(f"Column {name} {own.reason}, which no question can use. Convert it in the source.")
     if written is None:
         if own is None:
-            return Unusable(f"Column {name} has no type of its own. Declare one: integer, real, text, date, ….")
+            return Unusable(
+                f"Column {name} has no type of its own. Declare one, such as text, integer, real or date: "
+                f'columns={{"{name}": "text"}} in Python, {key(name)} = {{ type = "text" }} in a policy and after '
+                "--column. hubbub init guesses those of a file."
+            )
         return own
     kind = declared_kind(name, written, nullable=nullable)
     if own is not None and kind.type is not own.type and kind.type not in READABLE[own.type]:
@@ -154,6 +163,11 @@ def _kind(name: str, engine: str | None, written: object, *, nullable: bool) -> 
             name=f"type of column {name}",
         )
     return kind
+
+
+def _names_unit(column: str, unit: str | PathStep | None) -> bool:
+    leads = unit.column if isinstance(unit, PathStep) else unit
+    return leads is not None and column.lower() == leads.lower()
 
 
 def _role(column: TableColumn, unit: str | PathStep | None) -> str | None:

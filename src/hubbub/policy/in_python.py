@@ -14,7 +14,7 @@ from hubbub.policy.paths import PathStep, own
 from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Policy, Table, TableColumn, TableSource
 
-Declarations = Mapping[str, str | Mapping[str, object]]
+Declarations = Mapping[str, str | type | Mapping[str, object]]
 """Column → its type, or all that is declared of it: ``{"day": "date", "cost": {"bounds": (0, 500), "grid": 1}}``."""
 
 FACTS = {
@@ -48,7 +48,7 @@ def merge_declarations(
     }
     by_fact["uniques"] = dict.fromkeys(old.get("unique") or (), True)
     for column, said in (columns or {}).items():
-        facts: object = {"type": said} if isinstance(said, str) else said
+        facts: object = {"type": said} if isinstance(said, str | type) else said
         if not isinstance(facts, Mapping):
             raise ParameterError("columns", 'a type or a mapping for each column, such as {"bounds": (0, 500)}', facts)
         for fact, value in facts.items():

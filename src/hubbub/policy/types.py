@@ -109,6 +109,15 @@ _PARTS = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*(?: WITH TIME ZONE)?)\s*(\(.*\))
 _DECIMAL = re.compile(r"\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
 _DECLARED = re.compile(r"(boolean|integer|real|text|date|timestamp)(?:\s*\(\s*([0-9]{1,3})\s*\))?")
 SIZES = (8, 16, 32, 64, 128)
+PYTHON: dict[str, str] = {
+    "bool": "boolean",
+    "int": "integer",
+    "float": "real",
+    "str": "text",
+    "date": "date",
+    "datetime": "timestamp",
+}
+"""Python's names of types, which owners may write for ours."""
 
 
 def base_name(engine: str) -> str:
@@ -146,11 +155,12 @@ def declared_kind(name: str, written: object, *, nullable: bool = True) -> Kind:
     """The kind that an owner writes: one of the six types, an integer with its bits if it likes.
 
     ``name`` is the column, for the error. The six are ours and not an engine's: ``integer`` has 64 bits, ``real`` too.
+    Python's names, as text or as types, stand for them: ``int``, ``float``, ``str``, ``bool``, ``datetime``.
     """
     if isinstance(written, Kind):
         return Kind(type=written.type, nullable=written.nullable and nullable, low=written.low, high=written.high)
     requirement = "one of boolean, integer, integer(8), …, integer(128), real, text, date and timestamp"
-    found = _DECLARED.fullmatch(written.strip().lower()) if isinstance(written, str) else None
+    found = _DECLARED.fullmatch(_own_name(written))
     if found is None:
         raise ParameterError(f"type of column {name}", requirement + _meant(written), written)
     type_, size = Type(found[1]), found[2]
@@ -159,6 +169,14 @@ def declared_kind(name: str, written: object, *, nullable: bool = True) -> Kind:
     if type_ is not Type.INTEGER or int(size) not in SIZES:
         raise ParameterError(f"type of column {name}", requirement, written)
     return integer(*(INT128 if int(size) == 128 else _signed_range(int(size))), nullable=nullable)
+
+
+def _own_name(written: object) -> str:
+    """Return a type's name among the six, where it was written as Python has it: int, "int", datetime.date, …"""
+    if isinstance(written, type):
+        return PYTHON.get(written.__name__, "") if written.__module__ in {"builtins", "datetime"} else ""
+    text = written.strip().lower() if isinstance(written, str) else ""
+    return PYTHON.get(text, text)
 
 
 def _meant(written: object) -> str:

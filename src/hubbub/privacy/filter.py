@@ -55,19 +55,21 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Budget:
-    """A total (ε, δ), for neighbours of one kind."""
+    """A total (ε, δ), for neighbours of one kind: ``Budget(5)``, ``Budget(epsilon=4, delta=1e-9)``."""
 
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    neighbors: Neighbors = Neighbors.ADD_REMOVE
+    delta: Fraction
+    neighbors: Neighbors
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", between("delta", self.delta, 0, 1, high_open=True))
-        if not isinstance(self.neighbors, Neighbors):
-            raise ParameterError("neighbors", "one of the Neighbors", self.neighbors)
+    def __init__(self, epsilon: Real, *, delta: Real = 0, neighbors: Neighbors = Neighbors.ADD_REMOVE) -> None:
+        """Take numbers of any kind at their exact values: the fields are Fractions."""
+        object.__setattr__(self, "epsilon", positive("epsilon", epsilon))
+        object.__setattr__(self, "delta", between("delta", delta, 0, 1, high_open=True))
+        if not isinstance(neighbors, Neighbors):
+            raise ParameterError("neighbors", "one of the Neighbors", neighbors)
+        object.__setattr__(self, "neighbors", neighbors)
 
     @property
     def filter(self) -> "Filter":

@@ -6,7 +6,8 @@ from hubbub.publish.marginals.allocation import Least
 from hubbub.publish.marginals.consistency import reconcile
 from hubbub.publish.marginals.cube import Cube
 from hubbub.publish.marginals.cube_release import CubeRelease, run_cube
-from hubbub.publish.marginals.marginal_release import Marginal, MarginalRelease, run_table
+from hubbub.publish.marginals.marginal import Marginal
+from hubbub.publish.marginals.marginal_release import MarginalRelease, run_table
 from hubbub.publish.marginals.marginals import Marginals
 from hubbub.publish.marginals.records import Counted, Records
 from hubbub.publish.release.prospect import Prospect

@@ -81,6 +81,15 @@ class Contribution:
         return Sensitivity(l0=min(l1, l2_squared), l1=Fraction(l1), l2_squared=Fraction(l2_squared))
 
 
+def write_limits(contribution: Contribution) -> str:
+    """Say in plain words what was left out of a unit before its rows were counted."""
+    rows = f"{contribution.total:,} row{'' if contribution.total == 1 else 's'}"
+    if contribution.cells * contribution.each > contribution.total or contribution.cells == contribution.total:
+        return f"of each unit at most {rows}; rows beyond are not in the interval"
+    cells = f"{contribution.cells:,} cell{'' if contribution.cells == 1 else 's'}"
+    return f"of each unit at most {cells}, {contribution.each:,} rows in each; rows beyond are not in the interval"
+
+
 class Noise(StrEnum):
     """The law of the noise: Laplace is calibrated for the L1 norm, Gaussian for L2 (and needs a δ)."""
 

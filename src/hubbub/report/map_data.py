@@ -12,7 +12,7 @@ from hubbub.publish.domain import Axis, Bins
 from hubbub.publish.release.map_margins import Places, leaves, margins
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.layer import Array
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 
 _NORTHWARD = re.compile(r"(^|[_\W\d])(lat|latitude|y|north|northing)($|[_\W\d])", re.IGNORECASE)
 _EASTWARD = re.compile(r"(^|[_\W\d])(lon|long|lng|longitude)($|[_\W\d])", re.IGNORECASE)

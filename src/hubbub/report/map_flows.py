@@ -13,7 +13,7 @@ from hubbub.publish.domain import Axis
 from hubbub.publish.release.map_margins import Places, margins
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.layer import Array
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report.map_data import FlowMap, Plane, Zones, grid_of, in_domain, plane_of, shapes_of, singles
 
 _ROOM = 0.08

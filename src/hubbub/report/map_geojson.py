@@ -9,7 +9,7 @@ from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import ratio
 from hubbub.publish.release.map_margins import Path
 from hubbub.publish.release.published import Published
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report.map_data import CellMap, FlowMap
 
 

@@ -8,7 +8,7 @@ from hubbub.errors import ParameterError
 from hubbub.publish.domain import Bins
 from hubbub.publish.release.map_margins import Path, Places
 from hubbub.publish.release.published import Published
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report import map_geojson, map_page
 from hubbub.report.map_data import FLAT, FLOWING, MOVING, REMEDY, CellMap, FlowMap, axes_to_draw, moving_cells
 from hubbub.report.map_flows import between_cells, between_regions

@@ -11,9 +11,9 @@ from html import escape
 import numpy as np
 
 from hubbub.gate.release import note_age
-from hubbub.publish.marginals.marginal_release import Marginal
+from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.marginals.table_strategy import Tables
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report import charts
 from hubbub.report.published import _STYLE, _names, _number, _starts
 

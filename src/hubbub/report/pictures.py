@@ -7,11 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from hubbub.errors import ParameterError
+from hubbub.publish.domain import Axis
+from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.release.published import Published
 from hubbub.publish.strategies.sensing import SensingError
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report.plot import EDGE, FILL, MOST_NAMES, new_axes
 
+Array = np.ndarray[Any, Any]
 Line = Sequence[tuple[int, float]]
 """Cells, and the mean variance of all their ranges."""
 
@@ -116,43 +119,55 @@ def plot_published(published: Published, *, title: str | None = None, ax: Any = 
 
     Nothing but the release is drawn, so the picture is as public as it is.
     """
-    dimensions = len(published.domain.axes)
-    if dimensions > 2:
-        raise ParameterError("release", "one or two axes for a picture; sum over the others first", dimensions)
-    axes = new_axes() if ax is None else ax
-    note = _bars(published, axes) if dimensions == 1 else _map(published, axes)
+    axes, note = _draw_cells(published.domain.axes, published.cells, published.deviations, ax=ax)
     axes.set_title(_literally(title) if title is not None else f"{_literally(published.strategy.name)}, with noise")
     told = f"{published.price}, entry {published.entry}; {note}"
     axes.annotate(told, xy=(0, -0.2), xycoords="axes fraction", fontsize=8, color="#555555")
     return axes
 
 
-def _bars(published: Published, axes: Any) -> str:
-    (axis,) = published.domain.axes
-    values, deviations = published.cells, published.deviations
+def plot_marginal(marginal: Marginal, *, title: str | None = None, ax: Any = None) -> Any:
+    """Draw one marginal as ``plot_published`` draws cells; returns matplotlib's axes."""
+    axes, note = _draw_cells(marginal.axes, marginal.values, marginal.deviation, ax=ax)
+    named = " by ".join(_literally(axis.name) for axis in marginal.axes)
+    axes.set_title(_literally(title) if title is not None else f"{named or 'all rows'}, with noise")
+    axes.annotate(note, xy=(0, -0.2), xycoords="axes fraction", fontsize=8, color="#555555")
+    return axes
+
+
+def _draw_cells(domain: Sequence[Axis], cells: Array, deviations: Array | None, *, ax: Any) -> tuple[Any, str]:
+    """Draw cells over one axis or two; return matplotlib's axes and a note about their errors."""
+    if len(domain) > 2:
+        raise ParameterError("release", "of one or two columns for a picture; sum over the others first", len(domain))
+    axes = new_axes() if ax is None else ax
+    return axes, (_map if len(domain) == 2 else _bars)(domain, cells, deviations, axes)
+
+
+def _bars(domain: Sequence[Axis], cells: Array, deviations: Array | None, axes: Any) -> str:
+    values = np.atleast_1d(cells)
     places = np.arange(len(values))
     axes.bar(places, values, color=FILL, width=0.8 if len(values) <= MOST_NAMES else 1.0)
     if deviations is not None:
         small = 3 if len(values) <= MOST_NAMES else 0
-        axes.errorbar(places, values, yerr=deviations, fmt="none", ecolor=EDGE, elinewidth=1.0, capsize=small)
-    _name_ticks(axes.set_xticks, axis.labels)
+        bars = {"yerr": np.atleast_1d(deviations), "capsize": small}
+        axes.errorbar(places, values, fmt="none", ecolor=EDGE, elinewidth=1.0, **bars)
+    _name_ticks(axes.set_xticks, domain[0].labels if domain else ["all rows"])
     axes.axhline(0, color=EDGE, linewidth=0.8)
-    axes.set_xlabel(_literally(axis.name))
+    axes.set_xlabel(_literally(domain[0].name) if domain else "")
     axes.set_ylabel("rows")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return "no error bars: errors depend on the data" if deviations is None else "whiskers: one standard deviation"
 
 
-def _map(published: Published, axes: Any) -> str:
-    rows, columns = published.domain.axes
-    drawn = axes.imshow(published.cells, aspect="auto", cmap=_SHADES, interpolation="nearest")
+def _map(domain: Sequence[Axis], cells: Array, deviations: Array | None, axes: Any) -> str:
+    rows, columns = domain
+    drawn = axes.imshow(cells, aspect="auto", cmap=_SHADES, interpolation="nearest")
     axes.figure.colorbar(drawn, ax=axes, label="rows")
     _name_ticks(axes.set_yticks, rows.labels, most=MOST_NAMES // 2)
     _name_ticks(axes.set_xticks, columns.labels, most=MOST_NAMES // 2)
     axes.set_ylabel(_literally(rows.name))
     axes.set_xlabel(_literally(columns.name))
-    deviations = published.deviations
     if deviations is None:
         return "no error is told: it depends on the data, or on too much work"
     return f"standard deviation of a cell: {float(deviations.min()):.4g} to {float(deviations.max()):.4g}"
@@ -170,7 +185,6 @@ def _literally(text: str) -> str:
     return clean(text).replace("$", r"\$")
 
 
-Array = np.ndarray[Any, Any]
 PALETTE = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#332288", "#ddaa33", "#117733",
     "#882255", "#44aa99",

@@ -1,6 +1,8 @@
 """One release or one column of an answer as a picture: bars with the error bars that the noise deserves."""
 
+import io
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from hubbub.gate.release import CONFIDENCE, Release
 from hubbub.policy.kinds import Type
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.columns import PLAIN
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.query.expression import columns_of
 from hubbub.query.question import noisy_name
 
@@ -63,13 +65,25 @@ def plot_release(
 
 
 def new_axes() -> Any:
-    """Axes of a figure of their own, which no window waits for."""
+    """Axes of a figure of their own, which no window waits for. A notebook shows them as a picture.
+
+    Nothing else would show them there: the figure belongs to nobody but the axes, and pyplot does not know it.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingExtra("matplotlib", "plot") from missing
     figure = Figure(figsize=(8, 4.5), layout="constrained")
-    return figure.add_subplot()
+    axes = figure.add_subplot()
+    axes._repr_png_ = partial(_write_png, figure)  # type: ignore[attr-defined]  # what IPython looks for
+    return axes
+
+
+def _write_png(figure: Any) -> bytes:
+    """Draw a figure, with all that stands outside its axes."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", bbox_inches="tight")
+    return picture.getvalue()
 
 
 def plot_answer(answer: Answer, *, column: str | None = None, title: str | None = None, ax: Any = None) -> Any:
@@ -105,7 +119,7 @@ def plot_answer(answer: Answer, *, column: str | None = None, title: str | None 
     axes.set_ylabel(_literally(answer.columns[place]))
     axes.set_title(_literally(title) if title is not None else f"{_literally(answer.columns[place])}, with noise")
     plan = answer.plan
-    price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
+    price = f"ε = {float(answer.price):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
     note = f"bars: {answer.confidence:.0%} intervals" if certain.any() else "no error bars: computed from noisy numbers"
     axes.annotate(
         f"{price}, entry {answer.entry}; {note}", xy=(0, -0.2), xycoords="axes fraction", fontsize=8, color="#555555"

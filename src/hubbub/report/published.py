@@ -18,7 +18,7 @@ from hubbub.gate.release import note_age
 from hubbub.publish.release import spread
 from hubbub.publish.release.published import Estimate, Published
 from hubbub.publish.strategies.layer import Array
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report import charts
 
 _STYLE = """

@@ -19,6 +19,7 @@ from hubbub.engines.duckdb.owner_check import OwnerReport
 from hubbub.engines.public import before_the_charge, schema_of
 from hubbub.errors import ParameterError
 from hubbub.ledger import OWNER, Ledger, Marks
+from hubbub.parameters import Real, positive
 from hubbub.policy.build import single_table
 from hubbub.policy.files.read import read_policy
 from hubbub.policy.in_python import Declarations, PrivateTable, merge_declarations, warn_of_old, with_keys_seen
@@ -137,7 +138,7 @@ def open(
     data: Any,
     *,
     unit: str | PathStep | None = None,
-    budget: Budget | None = None,
+    budget: Budget | Real | None = None,
     bounds: Mapping[str, object] | None = None,
     keys: Mapping[str, object] | None = None,
     columns: Declarations | None = None,
@@ -155,10 +156,11 @@ def open(
 ) -> Database:
     """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
 
-    ``unit`` names the column of the privacy unit, ``budget`` what all answers together may cost, ``limits`` how much of
-    a unit counts and how much work a question may make. ``bounds`` and ``keys`` say the most common things of columns;
-    ``columns`` says all that a policy file does: ``{"day": "date", "cost": {"grid": 1}}``. A column that is
-    declared ``unique``, for paths to the unit and joins, is looked at here, and refused if rows share a value of it.
+    ``unit`` names the column of the privacy unit, ``budget`` what all answers together may cost (a number is its ε),
+    ``limits`` how much of a unit counts and how much work a question may make. ``bounds`` and ``keys`` say the most
+    common things of columns; ``columns`` says all that a policy file does: ``{"day": "date", "cost": {"grid": 1}}``. A
+    column that is declared ``unique``, for paths to the unit and joins, is looked at here, and refused if rows share a
+    value of it.
 
     Tables beside it are public, unless they are said to be ``private(…)``.
 
@@ -196,7 +198,7 @@ def open(
             beside = [_beside(engine, table, held, opening) for table, held in (tables or {}).items()]
             policy = Policy(
                 account=account,
-                budget=budget,
+                budget=budget if isinstance(budget, Budget) else Budget(positive("budget", budget)),
                 tables={table.name: table for table in (private, *beside)},
                 limits=chosen,
                 version="1" if version is None else version,

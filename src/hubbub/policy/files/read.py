@@ -8,16 +8,18 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import HubbubError, ParameterError, PolicyError
 from hubbub.policy import declared
 from hubbub.policy.build import Schema, single_table
 from hubbub.policy.files.toml_text import Lines, exact, header, join_path, key
+from hubbub.policy.files.toml_text import text as text_of
 from hubbub.policy.paths import PathStep, follow_path, through
+from hubbub.policy.shared_keys import find_steps, write_step
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
 from hubbub.privacy.filter import Budget
@@ -77,6 +79,7 @@ class _PolicyReader:
         self._file = file
         self._lines = lines
         self._describe = describe
+        self._tables: Mapping[str, Any] = {}
 
     def policy(self, content: Mapping[str, Any]) -> Policy:
         """The whole of it."""
@@ -85,6 +88,7 @@ class _PolicyReader:
         account, budget = self._budget(self._section(content, "budget", BUDGET))
         with self._at("limits"):
             limit = Limits(**limits)
+        self._tables = tables
         made = {name: self._table(name, self._section(tables, name, TABLE, "tables")) for name in tables}
         for name in made:
             with self._at("tables", name):
@@ -166,8 +170,8 @@ class _PolicyReader:
             raise PolicyError(
                 f"Table {name} is said to be public and to have a unit. Leave one out."
                 if public
-                else f'Table {name} does not say whose its rows are. Add unit = "column", or public = true '
-                "if its rows may be shown to anybody.",
+                else f"Table {name} does not say whose its rows are. {self._suggest_unit(name)}; or public = true, "
+                "only if its rows may be shown to anybody.",
                 name="public",
             )
         if isinstance(unit, dict):
@@ -175,6 +179,28 @@ class _PolicyReader:
         if unit is not None and not isinstance(unit, str):
             raise ParameterError(f"unit of table {name}", "the name of one column", unit)
         return unit
+
+    def _suggest_unit(self, name: str) -> str:
+        """Name the remedy that keeps rows private: a column, or a path by a column that tables share."""
+        columns = {table: self._names(table) for table in self._tables}
+        units = {table: content["unit"] for table, content in self._tables.items() if _names_unit(content)}
+        for step in find_steps(columns, units).get(name, ())[:1]:
+            return (
+                f"Its {step.column} may lead to whom rows of {step.table} belong to: add {write_step(step)}, and "
+                f"unique = true to column {step.key} of {step.table}"
+            )
+        shared = next((unit for unit in units.values() if unit.lower() in map(str.lower, columns[name])), "column")
+        return f"Add unit = {text_of(shared)}"
+
+    def _names(self, table: str) -> list[str]:
+        """Name the columns of a table, as far as they are known without an error."""
+        content = self._tables[table]
+        columns = content.get("columns", {}) if isinstance(content, dict) else {}
+        names = list(columns) if isinstance(columns, dict) else []
+        if self._describe is not None:
+            with suppress(HubbubError):
+                names += [column for column, _ in self._describe(self._source(table, content))]
+        return names
 
     def _path(self, name: str, content: Mapping[str, Any]) -> PathStep:
         if not {"through", "to"} <= content.keys() or not all(isinstance(one, str) for one in content.values()):
@@ -240,6 +266,10 @@ class _PolicyReader:
                 f"{self._file}, line {line}: {error.message}",
                 **{**error.operands, "file": str(self._file), "line": line},
             ) from None
+
+
+def _names_unit(content: object) -> bool:
+    return isinstance(content, dict) and isinstance(content.get("unit"), str)
 
 
 def _each(facts: Mapping[str, Mapping[str, Any]], what: str) -> dict[str, Any]:

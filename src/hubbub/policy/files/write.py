@@ -1,21 +1,25 @@
-"""A ``hubbub.toml`` to start from, drafted from the names and types of columns. No value has been read for it.
+"""A ``hubbub.toml`` to start from, drafted from the names and types of columns.
 
-Everything that only the owner can know is left as a comment: the unit first of all, then bounds and public keys.
+Everything that only the owner can know is left as a comment: the unit first of all, then bounds and public keys. What
+was guessed, types of text and paths to the unit, is a comment until the owner confirms it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hubbub.policy.build import Schema
-from hubbub.policy.files.toml_text import header, key, text
-from hubbub.policy.kinds import Kind, Type
+from hubbub.policy.files.toml_text import header, text
+from hubbub.policy.files.toml_text import key as key_of
+from hubbub.policy.kinds import Kind, Type, of
+from hubbub.policy.paths import PathStep
+from hubbub.policy.shared_keys import write_step
 from hubbub.policy.sources import UNTYPED
 from hubbub.policy.types import Unusable, engine_kind
 
 _HEAD = """\
-# What Hubbub may tell about this data, and about whom. Written from the schema alone: no value has been looked at.
-# Everything said here is public. Values outside declared bounds are clamped, so a wrong bound costs accuracy and never
-# privacy; only the unit, and what is called public, are your word.
+# What Hubbub may tell about this data, and about whom. It was drafted from the schema; types of text files were guessed
+# from their values. Everything said here is public: read it before you pass it on. Values outside declared bounds are
+# clamped, so a wrong bound costs accuracy and never privacy; only the unit, and what is called public, are your word.
 
 version = "1"                 # your name for the state of the data; a new one when the data changes
 ledger = {ledger}
@@ -27,10 +31,12 @@ delta = 0                     # above 0 (far below 1 / number of people): Gaussi
 neighbors = "add-remove"      # or "replace-one"
 
 [limits]
-max_groups = 1                # groups of one question in which a person counts; more groups, more noise
+# What a person adds beyond a limit is left out, and out of the interval too. Limits (and bounds) that are not said are
+# bought: a question finds good ones itself, with a share of its ε, once. Say those that you know.
+# max_groups = 4              # groups of one question in which a person counts; more groups, more noise
 # max_rows = 10               # rows of a person that count in one group
 # max_total_rows = 12         # rows of a person that count in all groups together: less noise than rows times groups
-# buy = false                 # refuse questions that lack bounds or limits; else they buy them with a share of their ε
+# buy = false                 # refuse questions that lack bounds or limits, in place of buying them
 # lanes = 1                   # blocks of people on which a program runs at once; more are faster, and contend for cores
 """
 
@@ -46,42 +52,80 @@ class TableDraft:
     schema: Schema
     table: str | None = None
     unit: str | None = None
+    steps: tuple[PathStep, ...] = ()
+    """Paths to the unit that it could have, by the names of columns."""
+    types: Mapping[str, Type | None] = field(default_factory=dict)
+    """Guesses for the columns of a text file; None for one without a value."""
+    has_types: bool = False
+    """Whether the owner has confirmed the types: they are comments otherwise."""
+    has_path: bool = False
+    """Whether the owner has confirmed the first of the steps."""
 
 
 def starter(drafts: Sequence[TableDraft], *, account: str = "people", ledger: str = "hubbub.ledger") -> str:
     """The text of a policy, which reads as soon as every table has its unit, or is called public."""
     head = _HEAD.format(ledger=text(ledger), account=text(account))
-    return "\n".join([head, *(_table(draft) for draft in drafts)])
+    return "\n".join([head, *(_table(draft, drafts) for draft in drafts)])
 
 
-def _table(draft: TableDraft) -> str:
+def _table(draft: TableDraft, drafts: Sequence[TableDraft]) -> str:
     lines = [header("tables", draft.name), f"path = {text(draft.path)}", f"format = {text(draft.format)}"]
     if draft.table is not None:
         lines.append(f"table = {text(draft.table)}")
-    if draft.unit is not None:
-        lines.append(f"unit = {text(draft.unit)}")
-    else:
-        lines.append('# unit = "…"                # the column that says whose a row is: the person, patient, device')
-        lines.append("# public = true             # instead of a unit, if its rows may be shown to anybody")
-    lines += ["# unique = true             # if a person has at most one row", ""]
+    lines += [*_unit(draft), "# unique = true             # if a person has at most one row", ""]
     lines.append(header("tables", draft.name, "columns"))
-    lines += [_column(draft, name, engine) for name, engine in draft.schema]
+    keys = {step.key for other in drafts for step in other.steps if step.table == draft.name}
+    taken = {step.key for other in drafts for step in other.steps[:1] if step.table == draft.name and other.has_path}
+    lines += [_column(draft, name, engine, key=name in keys, taken=name in taken) for name, engine in draft.schema]
     return "\n".join(lines) + "\n"
 
 
-def _column(draft: TableDraft, name: str, engine: str | None) -> str:
+def _unit(draft: TableDraft) -> list[str]:
+    """Say whose the rows are, or how it could be said: what keeps them private before what makes them public."""
+    if draft.unit is not None:
+        return [f"unit = {text(draft.unit)}"]
+    lines = []
+    for place, step in enumerate(draft.steps):
+        mark = "" if draft.has_path and place == 0 else "# "
+        lines.append(f"{mark}{write_step(step)}   # if {step.key} stands in one row of {step.table} alone")
+    if not lines:
+        lines.append('# unit = "…"                # the column that says whose a row is: the person, patient, device')
+    if not (draft.has_path and draft.steps):
+        lines.append("# public = true             # instead of a unit, only if its rows may be shown to anybody")
+    return lines
+
+
+def _column(draft: TableDraft, name: str, engine: str | None, *, key: bool, taken: bool) -> str:
+    """Declare a column, or show how; ``key`` says that a path could go by it, ``taken`` that one does."""
     unit = draft.unit is not None and draft.unit.lower() == name.lower()
-    kind = None if engine is None or draft.format in UNTYPED else engine_kind(engine)
-    match kind:
-        case None if unit:
-            return f'{key(name)} = {{ type = "text" }}   # the unit; text takes any identifier, integer is faster'
-        case None:
-            return f'# {key(name)} = {{ type = "…" }}   # integer, real, text, date, timestamp or boolean'
-        case Unusable(reason=reason):
-            return f"# {key(name)} {reason}: it cannot be used."
-        case Kind() if unit:
-            return f"# {key(name)} is the unit."
-    return f"# {key(name)} = {{ {_hint(kind)} }}   # {kind}"
+    leads = key or name in {step.column for step in draft.steps}
+    if engine is None or draft.format in UNTYPED:
+        return _text_column(draft, name, unit=unit, leads=leads, key=key, taken=taken)
+    kind = engine_kind(engine)
+    if isinstance(kind, Unusable):
+        return f"# {key_of(name)} {kind.reason}: it cannot be used."
+    if unit:
+        return f"# {key_of(name)} is the unit."
+    if key:
+        mark = "" if taken else "# "
+        return f"{mark}{key_of(name)} = {{ unique = true }}   # so that rows of other tables find their unit"
+    return f"# {key_of(name)} = {{ {_hint(kind)} }}   # {kind}"
+
+
+def _text_column(draft: TableDraft, name: str, *, unit: bool, leads: bool, key: bool, taken: bool) -> str:
+    """Declare a column of a text file: ids are text, which takes any of them, and everything else is guessed."""
+    if unit:
+        return f'{key_of(name)} = {{ type = "text" }}   # the unit; text takes any identifier, integer is faster'
+    unique = ", unique = true" if taken else ""
+    if leads:
+        mark = "" if draft.has_types or taken else "# "
+        more = "   # and unique = true, if a path goes by it" if key and not taken else ""
+        return f'{mark}{key_of(name)} = {{ type = "text"{unique} }}{more}'
+    guess = draft.types.get(name)
+    if guess is None:
+        return f'# {key_of(name)} = {{ type = "…" }}   # integer, real, text, date, timestamp or boolean'
+    told = f"then perhaps {_hint(of(guess))}" if draft.has_types else "guessed: take out the # if it is right"
+    return f'{"" if draft.has_types else "# "}{key_of(name)} = {{ type = "{guess}" }}   # {told}'
 
 
 def _hint(kind: Kind) -> str:

@@ -16,9 +16,9 @@ from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.cube import Cube, PreparedCube
-from hubbub.publish.marginals.marginal_release import Marginal
+from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.marginals.records import Axes, MarginalSource, Records
-from hubbub.publish.marginals.render import render_tables
+from hubbub.publish.marginals.render import render_tables, tables_as_html, write_terms
 from hubbub.publish.release.published import Published, Receipt
 from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
 from hubbub.publish.strategies.layer import Array
@@ -117,6 +117,9 @@ class CubeRelease:
     def __repr__(self) -> str:
         return render_tables(self)
 
+    def _repr_html_(self) -> str:
+        return tables_as_html(self)
+
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
         """The marginals that were asked for; every part of one of them can be had too."""
@@ -140,4 +143,4 @@ class CubeRelease:
             raise ParameterError("names", "different columns", names)
         values = self.prepared.marginal(rising, self.coefficients).transpose([rising.index(place) for place in places])
         deviation = np.full(values.shape, self.prepared.cell_variance(rising) ** 0.5)
-        return Marginal(axes=tuple(wanted), values=values, deviation=deviation)
+        return Marginal(axes=tuple(wanted), values=values, deviation=deviation, terms=write_terms(self))

@@ -17,13 +17,12 @@ from hubbub.gate.meter import Meter
 from hubbub.gate.release import CONFIDENCE
 from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real, probability, rational
-from hubbub.publish.domain import Axis, Domain
-from hubbub.publish.inference.projection import onto_simplex
-from hubbub.publish.inference.whole_numbers import whole_with_total
+from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.consistency import nonnegative_residuals
+from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.marginals.marginals import Marginals, PreparedMarginals, cell_variances, from_parts
 from hubbub.publish.marginals.records import Axes, MarginalSource, Records
-from hubbub.publish.marginals.render import render_tables
+from hubbub.publish.marginals.render import render_tables, tables_as_html, write_terms
 from hubbub.publish.marginals.residual import along, contrast
 from hubbub.publish.release.published import Estimate, Published, Receipt
 from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
@@ -56,49 +55,6 @@ def run_table(
     return MarginalRelease(
         strategy=strategy, prepared=prepared, domain=domain, noisy=tuple(noisy), account=account, entry=entry
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marginal:
-    """One table: estimated counts, a dimension an axis."""
-
-    axes: tuple[Axis, ...]
-    values: Array
-    deviation: Array | None
-    """The standard deviation of every cell, exact and public."""
-    why_no_interval: str | None = None
-
-    def interval(self, confidence: float = CONFIDENCE) -> tuple[Array, Array] | None:
-        """Low and high ends, each cell for itself; approximate for Laplace noise, where it is a sum of many."""
-        if self.deviation is None:
-            return None
-        margin = self.deviation * NormalDist().inv_cdf((1 + float(probability("confidence", confidence))) / 2)
-        return self.values - margin, self.values + margin
-
-    def nonnegative(self) -> "Marginal":
-        """The nearest table without negative counts and with the same total; others of the release stay as they are."""
-        made = onto_simplex(self.values, total=max(0.0, float(self.values.sum())))
-        return self._change(made, "non-negative")
-
-    def whole(self) -> "Marginal":
-        """Whole counts, each moved by less than 1, that keep the total as near as whole numbers can."""
-        return self._change(whole_with_total(self.values), "whole")
-
-    def rows(self, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
-        """A row a cell: its labels, ``value``, and ``low`` and ``high`` where there are intervals."""
-        ends = self.interval(confidence)
-        found = []
-        for place in np.ndindex(*self.values.shape):
-            row = {axis.name: axis.labels[at] for axis, at in zip(self.axes, place, strict=True)}
-            row["value"] = float(self.values[place])
-            if ends is not None:
-                row |= {"low": float(ends[0][place]), "high": float(ends[1][place])}
-            found.append(row)
-        return found
-
-    def _change(self, values: Array, step: str) -> "Marginal":
-        why = self.why_no_interval or f"The table was made {step}, so that errors depend on the data."
-        return replace(self, values=values, deviation=None, why_no_interval=why)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -169,6 +125,9 @@ class MarginalRelease:
     def __repr__(self) -> str:
         return render_tables(self)
 
+    def _repr_html_(self) -> str:
+        return tables_as_html(self)
+
     @cached_property
     def residuals(self) -> dict[Axes, Array]:
         """The part that each set of columns adds to those below it."""
@@ -190,6 +149,7 @@ class MarginalRelease:
             values=values,
             deviation=None if spread is None else spread.transpose(order),
             why_no_interval=self.why_no_interval,
+            terms=write_terms(self),
         )
 
     def table(self, *names: str, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:

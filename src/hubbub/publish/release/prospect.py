@@ -20,7 +20,7 @@ from hubbub.publish.domain import Domain
 from hubbub.publish.marginals import table_strategy as tables
 from hubbub.publish.release import spread
 from hubbub.publish.strategies.strategy import Prepared, Strategy
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 
 _MOST_MARGINALS = 12
 _MOST_CELLS = 1 << 24

@@ -1,6 +1,7 @@
 """A release for people and for data frames: plain text, HTML, and cell by cell."""
 
 import html
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -8,32 +9,37 @@ import numpy as np
 
 from hubbub.gate.release import note_age
 from hubbub.policy.kinds import Type
+from hubbub.publish.terms import write_limits
 from hubbub.query.answer.columns import Shown, make_column
 from hubbub.query.answer.columns import to_arrow as arrow
 from hubbub.query.answer.columns import to_pandas as pandas
 from hubbub.query.answer.columns import to_polars as polars
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 
 if TYPE_CHECKING:
+    from hubbub.publish.domain import Axis
     from hubbub.publish.release.published import Published
+    from hubbub.publish.strategies.layer import Array
 
 VALUE, DEVIATION = "value", "deviation"
 
 
 def columns(published: "Published") -> list[tuple[str, Type, list[Any]]]:
     """The axes, then the value of each cell and its standard deviation: names, types and cells."""
-    domain = published.domain
-    shape = domain.shape
+    return _columns(published.domain.axes, published.cells, published.deviations)
+
+
+def _columns(axes: Sequence["Axis"], cells: "Array", deviations: "Array | None") -> list[tuple[str, Type, list[Any]]]:
+    shape = cells.shape
     found: list[tuple[str, Type, list[Any]]] = []
-    for place, axis in enumerate(domain.axes):
+    for place, axis in enumerate(axes):
         labels = list(axis.labels)
         inside, outside = int(np.prod(shape[place + 1 :])), int(np.prod(shape[:place]))
         spread = [label for label in labels for _ in range(inside)] * outside
         found.append((axis.name, type_of(labels), spread))
-    taken = {axis.name for axis in domain.axes}
-    deviations = published.deviations
-    number = [None] * domain.size if deviations is None else deviations.reshape(-1).tolist()
-    found.append((free(VALUE, taken), Type.REAL, published.cells.reshape(-1).tolist()))
+    taken = {axis.name for axis in axes}
+    number = [None] * cells.size if deviations is None else deviations.reshape(-1).tolist()
+    found.append((free(VALUE, taken), Type.REAL, cells.reshape(-1).tolist()))
     found.append((free(DEVIATION, taken), Type.REAL, number))
     return found
 
@@ -61,8 +67,13 @@ def type_of(labels: list[Any]) -> Type:
 
 
 def _columns_of(published: "Published") -> list[Shown]:
+    return shown_columns(published.domain.axes, published.cells, published.deviations)
+
+
+def shown_columns(axes: Sequence["Axis"], cells: "Array", deviations: "Array | None") -> list[Shown]:
+    """Return cells by their axes as columns of a data frame."""
     made = []
-    for name, type_, values in columns(published):
+    for name, type_, values in _columns(axes, cells, deviations):
         told = [None if one is None else str(one) for one in values] if type_ is Type.TEXT else values
         made.append(make_column(name, type_, told))
     return made
@@ -88,7 +99,18 @@ _MOST_ROWS = 20
 
 def as_text(published: "Published", *, most: int = _MOST_ROWS) -> str:
     """The first cells with their deviations, and a line about the price."""
-    header, body = _cells(published, most)
+    header, body, more = list_cells(published.domain.axes, published.cells, published.deviations, most=most)
+    return "\n".join([*lay_out_text(header, body), *more, "", _terms(published)])
+
+
+def as_html(published: "Published") -> str:
+    """The same as an HTML table."""
+    header, body, more = list_cells(published.domain.axes, published.cells, published.deviations)
+    return lay_out_html(header, body, [*more, _terms(published)])
+
+
+def lay_out_text(header: list[str], body: list[list[str]]) -> list[str]:
+    """Lay cells out in columns, the last two to the right."""
     widths = [max(len(row[place]) for row in (header, *body)) for place in range(len(header))]
     last = len(header) - 2
 
@@ -96,37 +118,37 @@ def as_text(published: "Published", *, most: int = _MOST_ROWS) -> str:
         cells = enumerate(zip(row, widths, strict=True))
         return "  ".join(text.rjust(wide) if at >= last else text.ljust(wide) for at, (text, wide) in cells).rstrip()
 
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([line(header), rule, *map(line, body), *_footer(published, most)])
+    return [line(header), "  ".join("─" * width for width in widths), *map(line, body)]
 
 
-def as_html(published: "Published") -> str:
-    """The same as an HTML table."""
-    header, body = _cells(published, _MOST_ROWS)
+def lay_out_html(header: list[str], body: list[list[str]], below: list[str]) -> str:
+    """Lay cells out as an HTML table, with lines below it."""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
     rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-    foot = "<br>".join(html.escape(line) for line in _footer(published, _MOST_ROWS) if line)
+    foot = "<br>".join(html.escape(line) for line in below)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{foot}</p>"
 
 
-def _cells(published: "Published", most: int) -> tuple[list[str], list[list[str]]]:
-    domain, deviations = published.domain, published.deviations
-    flat = published.cells.reshape(-1)
+def list_cells(
+    axes: Sequence["Axis"], values: "Array", deviations: "Array | None", *, most: int = _MOST_ROWS
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Write the first cells as texts: their header, their rows, and a line about those that are left out."""
+    flat = values.reshape(-1)
     body = []
-    for place in range(min(most, domain.size)):
-        at = np.unravel_index(place, domain.shape)
-        labels = [clean(str(axis.labels[int(one)])) for axis, one in zip(domain.axes, at, strict=True)]
+    for place in range(min(most, values.size)):
+        at = np.unravel_index(place, values.shape)
+        labels = [clean(str(axis.labels[int(one)])) for axis, one in zip(axes, at, strict=True)]
         margin = "–" if deviations is None else f"{float(deviations.reshape(-1)[place]):,.4g}"
         body.append([*labels, f"{float(flat[place]):,.6g}", margin])
-    return [*(clean(axis.name) for axis in domain.axes), "value", "deviation"], body
+    left = values.size - most
+    more = [f"… {left:,} more cells"] if left > 0 else []
+    return [*(clean(axis.name) for axis in axes), VALUE, DEVIATION], body, more
 
 
-def _footer(published: "Published", most: int) -> list[str]:
-    more = published.domain.size - most
+def _terms(published: "Published") -> str:
     steps = f" · made {', '.join(published.steps)}" if published.steps else ""
-    return [
-        *([f"… {more:,} more cells"] if more > 0 else []),
-        "",
-        f"{published.strategy.name}{steps} · {published.price} · entry {published.entry} of account "
-        f"{clean(published.account)!r}{note_age(published.stored)}",
-    ]
+    limits = write_limits(published.prepared.terms.contribution)
+    return (
+        f"{published.strategy.name}{steps} · {limits} · {published.price} · "
+        f"entry {published.entry} of account {clean(published.account)!r}{note_age(published.stored, fresh='fresh')}"
+    )

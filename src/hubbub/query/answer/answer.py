@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from functools import cmp_to_key, partial
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -43,6 +44,18 @@ class Answer:
     confidence: ClassVar[float] = CONFIDENCE
     plotter: ClassVar[Callable[..., Any] | None] = None
     """Set by ``hubbub.report``, which is loaded when it is first needed."""
+
+    @property
+    def price(self) -> Fraction:
+        """Return the whole ε, with that of the facts that were bought for it."""
+        return self.plan.price
+
+    @property
+    def terms(self) -> str:
+        """Say in a line what was left out, what it cost in all, and whether it is fresh."""
+        from hubbub.query.answer.terms import write_terms
+
+        return write_terms(self.plan, entry=self.entry, stored=self.stored)
 
     def to_dicts(self) -> list[dict[str, Cell]]:
         """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
@@ -121,7 +134,13 @@ def answer(plan: Plan, noisy: Sequence[Sequence[int]], *, entry: int) -> Answer:
     return answer_of(plan, [DrawnAnswer([list(steps) for steps in noisy])], entry=entry)
 
 
-def answer_of(plan: Plan, drawn: Sequence[DrawnAnswer], *, entry: int, stored: datetime | None = None) -> Answer:
+def answer_of(
+    plan: Plan,
+    drawn: Sequence[DrawnAnswer],
+    *,
+    entry: int,
+    stored: datetime | None = None,
+) -> Answer:
     """Make the table: aggregates, expressions over them, HAVING, ORDER BY, LIMIT."""
     question = plan.question
     made: list[tuple[dict[str, Cell], list[NoisyNumber]]] = []

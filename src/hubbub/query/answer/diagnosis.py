@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from hubbub.gate.release import note_age
 from hubbub.query.answer.diagnose import Affected, Cut, Diagnostic
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.query.answer.stored import CONFIDENCE, combine
+from hubbub.query.answer.terms import write_price
 from hubbub.query.plan.plan import Plan
 from hubbub.query.plan.statistic import NoisyNumber
 
@@ -44,6 +45,8 @@ class Diagnosis:
     rows: tuple[DiagnosisFinding, ...]
     epsilon: Fraction
     delta: Fraction
+    price: Fraction
+    """The whole ε, with that of the facts that were bought for it."""
     account: str
     entry: int
     """The charge in the ledger that paid for it."""
@@ -76,6 +79,7 @@ class Diagnosis:
             "confidence": self.confidence,
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
+            "price": str(self.price),
             "account": self.account,
             "entry": self.entry,
             "stored": None if self.stored is None else self.stored.isoformat(),
@@ -103,9 +107,8 @@ class Diagnosis:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{foot}</p>"
 
     def _footer(self) -> str:
-        price = f"ε = {float(self.epsilon):.6g}" + (f", δ = {float(self.delta):.3g}" if self.delta else "")
-        paid = f"entry {self.entry} of account {clean(self.account)!r}"
-        return f"± 95% · {price} · {paid}{note_age(self.stored)}"
+        paid = f"entry {self.entry} of account {clean(self.account)!r}{note_age(self.stored, fresh='fresh')}"
+        return f"± 95% · {write_price(self.price, self.delta)} · {paid}"
 
 
 def _cells(one: DiagnosisFinding) -> tuple[str, str]:
@@ -139,6 +142,7 @@ def diagnosis_of(
         plans=tuple(plans),
         rows=tuple(rows),
         epsilon=plans[0].epsilon,
+        price=plans[0].price,
         delta=plans[0].delta,
         account=plans[0].policy.account,
         entry=entry,

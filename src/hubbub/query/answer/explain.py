@@ -11,7 +11,7 @@ from hubbub.privacy.affordable import tell_price, tell_room
 from hubbub.privacy.explain import explain as reading
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import Look, whole_price
 from hubbub.query.ops import (
@@ -53,7 +53,7 @@ class Explanation:
         return {
             "question": plan.question.text,
             "account": plan.policy.account,
-            "unit": _unit(plan.question.relation),
+            "unit": unit_of(plan.question.relation),
             "neighbors": plan.policy.budget.neighbors.value,
             "epsilon": float(plan.epsilon + sum(self.unknown.values())),
             "delta": float(plan.delta),
@@ -209,14 +209,14 @@ def _as_json(value: Any) -> str:
     return " … ".join(f"{float(Fraction(end)):g}" for end in value) if isinstance(value, list) else f"at most {value}"
 
 
-def _unit(relation: Relation) -> str | None:
+def unit_of(relation: Relation) -> str | None:
     """Return the column that names the unit, in the first table."""
-    return relation.unit if isinstance(relation, Scan) else _unit(below(relation)[0])
+    return relation.unit if isinstance(relation, Scan) else unit_of(below(relation)[0])
 
 
 def _steps(relation: Relation) -> list[str]:
     """Describe at each step which unit the rows belong to."""
-    done = [step for one in below(relation) if _unit(one) is not None for step in _steps(one)]
+    done = [step for one in below(relation) if unit_of(one) is not None for step in _steps(one)]
     return [*done, _step(relation)]
 
 
@@ -237,7 +237,7 @@ def _step(relation: Relation) -> str:
         case JoinOwn(kind=kind):
             return f"{kind} join of rows of the same unit"
         case Match(other=other, without=without):
-            whose = "a public table" if _unit(other) is None else "rows of the same unit"
+            whose = "a public table" if unit_of(other) is None else "rows of the same unit"
             return f"match: rows {'without' if without else 'with'} a partner in {whose}"
         case Reduce(keys=keys):
             return f"reduce: one row for each unit{' and key' if keys else ''}"

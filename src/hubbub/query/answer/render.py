@@ -1,15 +1,13 @@
 """Answers for people: plain text and HTML."""
 
 import html
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.gate.release import note_age
 from hubbub.query.answer.answer import Answer
+from hubbub.query.answer.printable import clean
 
 _MOST_ROWS = 40
-_BREAKS = "\u2028\u2029"
 
 
 def as_text(answer: Answer, *, most: int | None = _MOST_ROWS) -> str:
@@ -42,11 +40,8 @@ def _cells(answer: Answer, most: int | None) -> tuple[list[str], list[list[str]]
 
 
 def _footer(answer: Answer, most: int | None) -> list[str]:
-    plan = answer.plan
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
-    price = f"ε = {float(plan.price):.6g}" + (f", δ = {float(plan.used_delta):.3g}" if plan.used_delta else "")
-    paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}"
-    return [*more, "", f"± 95% · {price} · {paid}{note_age(answer.stored)}"]
+    return [*more, "", answer.terms]
 
 
 def _show(value: Any, low: Any, high: Any) -> str:
@@ -75,8 +70,3 @@ def _show(value: Any, low: Any, high: Any) -> str:
 
 def _is_number(answer: Answer, place: int) -> bool:
     return any(isinstance(row[place], int | float) for row in answer.rows)
-
-
-def clean(text: str) -> str:
-    """Text without anything that a terminal would act on."""
-    return "".join("�" if unicodedata.category(one)[0] == "C" or one in _BREAKS else one for one in text)

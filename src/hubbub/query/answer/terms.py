@@ -1,0 +1,68 @@
+"""The terms of an answer, in one line of plain words: what was left out, the whole price, and whether it is fresh.
+
+They follow from the question, the policy, the facts that were bought and the ledger: all of it is public.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from hubbub.gate.release import note_age
+from hubbub.query.answer.explain import explain_columns, unit_of
+from hubbub.query.answer.printable import clean
+from hubbub.query.ops import Measure
+from hubbub.query.plan.plan import Plan
+
+BEYOND = "rows and values beyond are not in the interval"
+
+
+def write_terms(plan: Plan, *, entry: int, stored: datetime | None) -> str:
+    """Write the line under an answer."""
+    limits = "; ".join(list_limits(plan))
+    counted = f"of each {clean(unit_of(plan.question.relation) or 'unit')}: {limits}; {BEYOND}" if limits else ""
+    paid = f"entry {entry} of account {clean(plan.policy.account)!r}{note_age(stored, fresh='fresh')}"
+    return " · ".join(["± 95%", *([counted] if counted else []), write_price(plan.price, plan.used_delta), paid])
+
+
+def write_price(epsilon: Fraction, delta: Fraction) -> str:
+    """Write all that an answer cost, with what was bought for it."""
+    return f"price in all ε = {float(epsilon):.6g}" + (f", δ = {float(delta):.3g}" if delta else "")
+
+
+def list_limits(plan: Plan) -> Iterator[str]:
+    """Yield each limit that could have left something of a unit out."""
+    aggregate = plan.aggregate
+    groups = bool(plan.question.groups)
+    if groups and (plan.selection is not None or plan.sets or aggregate.most_groups < plan.cells):
+        yield f"at most {_count(aggregate.most_groups, 'group')}"
+    columns = list(explain_columns(plan))
+    if not aggregate.single and (rows := _rows(plan, columns)) is not None:
+        yield f"at most {_count(rows, 'row')}" + (" a group" if groups else "")
+    if aggregate.together is not None:
+        yield f"at most {_count(aggregate.together.total, 'row')} in all groups"
+    clipped: dict[str, list[str]] = {}
+    for part, column in zip(plan.parts, columns, strict=True):
+        if ends := column.get("each") or column.get("bounds"):
+            what = "its part of " if column.get("each") else "values of "
+            other = f" and {_range(part.other_bounds)}" if part.other_bounds is not None else ""
+            clipped.setdefault(_range(ends) + other, []).append(what + clean(column["text"]))
+    for ends, texts in clipped.items():
+        yield f"{', '.join(texts)} in {ends}"
+
+
+def _rows(plan: Plan, columns: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the most rows of a unit that count in a group; None where units are counted, whatever their rows."""
+    for part, column in zip(plan.parts, columns, strict=True):
+        counts_rows = part.choice is not None or any(tally.measure is not Measure.UNITS for tally in part.tallies)
+        if counts_rows and column["rows_per_group"] is not None:
+            return int(column["rows_per_group"])
+    return None
+
+
+def _range(ends: Sequence[Any]) -> str:
+    return f"{float(ends[0]):,g} … {float(ends[1]):,g}"
+
+
+def _count(many: int, what: str) -> str:
+    return f"{many:,} {what}{'' if many == 1 else 's'}"

@@ -19,11 +19,12 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.missing import looks
 from hubbub.query.missing.looks import Look
-from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation
+from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation, Tally
 from hubbub.query.plan import measure, statistic
 from hubbub.query.plan import plan as planning
 from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.statistic import Reach
 from tests.planted import questions
 from tests.planted.plant import Caught, Patch, Planted, both, in_place
 from tests.query import planted, planted_own, test_replay_power
@@ -58,6 +59,18 @@ def _by_few_bits(rows: Query, most: int, rank: Scalar, *, places: bool = False) 
         rows,
         f") AS a) AS b WHERE rank <= {most}",
     )
+
+
+def _in_the_same_groups(self: Reach, *, alone: Fraction, both: Fraction) -> Fraction:
+    """That a count moves by 1 where a unit is replaced is true of one group, and is taken for true of several."""
+    return self.groups * max(alone, both)
+
+
+def _always_there(tally: Tally, reach: Reach) -> Sensitivity:
+    """A replaced unit turns one value into another, it is thought: no further than from one bound to the other."""
+    assert tally.clamp is not None
+    width = 3 * (tally.clamp[1] - tally.clamp[0]) / tally.grid
+    return replace(_bound(tally, reach), l1=width, l2_squared=width**2, linf=width)
 
 
 # What is shown
@@ -299,6 +312,20 @@ QUERIES = (
             "bound_tally",
             lambda tally, reach: _bound(tally, replace(reach, neighbors=Neighbors.ADD_REMOVE)),
         ),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a replaced unit in the groups of the other",
+        about="A count moves by 1 where a unit is replaced, if there is one group; of several it moves in two.",
+        subject=questions.REPLACED_COUNTS,
+        patch=in_place(statistic.Reach, "bound_groups", _in_the_same_groups),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="the width of the bounds where a row may be missing",
+        about="The noise of a sum is that of b - a, and a unit whose row is filtered adds 0, which is further away.",
+        subject=questions.REPLACED_ABOVE,
+        patch=in_place(statistic, "bound_tally", _always_there),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -103,3 +103,5 @@ FLOORS = _asked("SELECT count(*) FROM people JOIN places ON people.ward = places
 UNION = _asked("SELECT count(*) FROM (SELECT person, ward FROM stays UNION ALL SELECT person, ward FROM visits)")
 REPLACED_MEAN = _asked("SELECT ward, avg(nights) FROM stays GROUP BY ward", REPLACED)
 REPLACED_SUM = _asked("SELECT ward, sum(nights) FROM stays GROUP BY ward", REPLACED)
+REPLACED_COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward", REPLACED)
+REPLACED_ABOVE = _asked("SELECT sum(40 + least(greatest(nights, 0), 10)) FROM stays WHERE ward = 'a'", REPLACED)

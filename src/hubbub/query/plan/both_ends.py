@@ -20,21 +20,20 @@ Privacy:
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from hubbub.errors import MayOverflow
 from hubbub.mechanisms import Geometric, Mechanism
 from hubbub.privacy.filter import Budget
-from hubbub.privacy.sensitivity import Neighbors, Sensitivity
+from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.privacy.shares import calibrate, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
 from hubbub.query.plan.statistic import (
     AddedStatistic,
     NoisyNumber,
     QueryMeasurement,
-    Reach,
     Statistic,
     TallyStatistic,
     vector,
@@ -53,10 +52,12 @@ class BothEnds(AddedStatistic):
     @property
     def sensitivity(self) -> Sensitivity:
         """Bound how far one unit moves both vectors together, one after the other."""
-        most, groups = Fraction(2 * self.half * self.rows), self.reach.groups
-        times = 2 if self.reach.neighbors is Neighbors.REPLACE_ONE else 1
+        most, reach = Fraction(2 * self.half * self.rows), self.reach
         return Sensitivity(
-            l0=2 * times * groups, l1=times * groups * most, l2_squared=times * groups * most**2, linf=most
+            l0=2 * reach.touched,
+            l1=reach.bound_groups(alone=most, both=2 * most),
+            l2_squared=reach.bound_groups(alone=most**2, both=2 * most**2),
+            linf=most,
         )
 
     def __call__(self, counted: ExactCounts) -> Any:
@@ -165,7 +166,7 @@ def _join(aggregate: Aggregate, count: TallyStatistic, total: TallyStatistic) ->
     half = summed.linf // rows
     if not half or half * rows != summed.linf:
         return None
-    reach = Reach(groups=aggregate.most_groups, neighbors=total.reach.neighbors)
+    reach = replace(total.reach, groups=aggregate.most_groups, together=None)
     return BothEnds(reach=reach, count=count, total=total, half=half, rows=rows)
 
 

@@ -151,7 +151,8 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None) ->
     groups = MOST_KEYS if private else max(1, cells)
     most = min(policy.limits.groups, groups) if question.groups and not single else 1
     shared_out = None if single else _together(policy, most)
-    reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out)
+    listed = None if private else max(1, cells)
+    reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out, cells=listed)
     collector = Collector(question, policy, cells=cells, single=single, reach=reach)
     parts = tuple(asked.function.measure(asked, collector) for asked in question.asked)
     aggregate = Aggregate(

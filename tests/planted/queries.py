@@ -11,6 +11,7 @@ from hubbub.engines.lower import aggregate
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.nodes.queries import Query
 from hubbub.engines.nodes.scalars import Scalar
+from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter
 from hubbub.gate.secret import Sealed, open_sealed
 from hubbub.mechanisms import Geometric, integers
@@ -19,12 +20,12 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.missing import looks
 from hubbub.query.missing.looks import Look
-from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation, Tally
+from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Measure, Relation, Tally
 from hubbub.query.plan import measure, statistic
 from hubbub.query.plan import plan as planning
 from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.plan import Plan
-from hubbub.query.plan.statistic import Reach
+from hubbub.query.plan.statistic import Reach, TallyStatistic
 from tests.planted import questions
 from tests.planted.plant import Caught, Patch, Planted, both, in_place
 from tests.query import planted, planted_own, test_replay_power
@@ -73,8 +74,16 @@ def _always_there(tally: Tally, reach: Reach) -> Sensitivity:
     return replace(_bound(tally, reach), l1=width, l2_squared=width**2, linf=width)
 
 
+def _known_number(self: Measurement[Any], sealed: Sealed[ExactCounts], meter: Meter, **terms: Any) -> Any:
+    """The number of rows is taken for public, as it is where units replace each other: it is shown as it is."""
+    release = _measured(self, sealed, meter, **terms)
+    counts = isinstance(self.take, TallyStatistic) and self.take.tally.measure is Measure.ROWS
+    return replace(release, value=self.take(open_sealed(sealed))) if counts else release
+
+
 # What is shown
 
+_measured = Measurement.measure
 _sum = integers.exact_sum
 
 
@@ -326,6 +335,24 @@ QUERIES = (
         about="The noise of a sum is that of b - a, and a unit whose row is filtered adds 0, which is further away.",
         subject=questions.REPLACED_ABOVE,
         patch=in_place(statistic, "bound_tally", _always_there),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a public number of units that come and go",
+        about="How many rows there are is shown without noise, as if units did nothing but replace each other.",
+        subject=questions.NUMBERED,
+        patch=in_place(Measurement, "measure", _known_number),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="half of the bounds over a public number",
+        about="Values lie within half of the bounds about the middle, and a replaced one moves by all of them.",
+        subject=questions.SIZED_MEAN,
+        patch=in_place(
+            statistic,
+            "bound_tally",
+            lambda tally, reach: _bound(tally, replace(reach, neighbors=Neighbors.ADD_REMOVE)),
+        ),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -58,6 +58,9 @@ REPLACED = _hospital(neighbors=Neighbors.REPLACE_ONE)
 KEYS = _hospital(delta=Fraction(1, 10))
 
 
+SIZED = replace(REPLACED, tables={**REPLACED.tables, "people": replace(REPLACED.tables["people"], size=5)})
+
+
 def _asked(text: str, policy: Policy = HOSPITAL, *, delta: Fraction | None = None) -> Callable[[], Subject]:
     return partial(OfQuery, policy, text, epsilon=Fraction(1), delta=delta)
 
@@ -105,3 +108,5 @@ REPLACED_MEAN = _asked("SELECT ward, avg(nights) FROM stays GROUP BY ward", REPL
 REPLACED_SUM = _asked("SELECT ward, sum(nights) FROM stays GROUP BY ward", REPLACED)
 REPLACED_COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward", REPLACED)
 REPLACED_ABOVE = _asked("SELECT sum(40 + least(greatest(nights, 0), 10)) FROM stays WHERE ward = 'a'", REPLACED)
+NUMBERED = _asked("SELECT count(*), sum(nights) FROM people")
+SIZED_MEAN = _asked("SELECT avg(40 + least(greatest(coalesce(nights, 0), 0), 10)) FROM people", SIZED)

@@ -73,6 +73,7 @@ def _table(table: "Table") -> dict[str, Any]:
         "source": _source(table.source),
         "unit": table.unit,
         "unique": table.unique,
+        **({} if table.size is None else {"size": table.size}),
         **({"path": [[step.column, step.table, step.key] for step in table.path]} if table.path else {}),
         "columns": [_column(column) for column in table.columns],
     }

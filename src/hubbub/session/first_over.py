@@ -127,7 +127,7 @@ def _watching(
 ) -> tuple[SparseVector, Facts]:
     """The mechanism for steps of the tally's grid; counts and sums of what is never negative can only rise."""
     tally, neighbors = planned.aggregate.tallies[0], planned.policy.budget.neighbors
-    steps = over / tally.grid
+    steps = (over - planned.parts[0].shift) / tally.grid
     rising = neighbors is Neighbors.ADD_REMOVE and tally.bounds[0] >= 0
     sensitivity = planned.measurements[0].sensitivity
     most = sensitivity.in_norm(Norm.SCORE)

@@ -63,7 +63,11 @@ def _table(draft: TableDraft) -> str:
     else:
         lines.append('# unit = "…"                # the column that says whose a row is: the person, patient, device')
         lines.append("# public = true             # instead of a unit, if its rows may be shown to anybody")
-    lines += ["# unique = true             # if a person has at most one row", ""]
+    lines += [
+        "# unique = true             # if a person has at most one row",
+        '# size = 1000               # how many people there are, if that is public: with unique, and "replace-one"',
+        "",
+    ]
     lines.append(header("tables", draft.name, "columns"))
     lines += [_column(draft, name, engine) for name, engine in draft.schema]
     return "\n".join(lines) + "\n"

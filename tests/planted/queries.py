@@ -20,7 +20,7 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.missing import looks
 from hubbub.query.missing.looks import Look
-from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Measure, Relation, Tally
+from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Measure, Relation, RelationUnion, Tally
 from hubbub.query.plan import measure, statistic
 from hubbub.query.plan import plan as planning
 from hubbub.query.plan.both_ends import BothEnds
@@ -39,6 +39,11 @@ _one_row, _bound = planning.one_row_a_unit, statistic.bound_tally
 def _still_one_row(relation: Relation, policy: Policy) -> bool:
     """That a unit has one row outlives the join that gives it several."""
     return _one_row(relation.input if isinstance(relation, JoinPublic) else relation, policy)
+
+
+def _apart_so_alone(relation: Relation, policy: Policy) -> bool:
+    """No row fulfils two of the conditions, so no unit does, it is thought: each is where its one row is."""
+    return isinstance(relation, RelationUnion) or _one_row(relation, policy)
 
 
 def _clamped_unless_a_key(what: str) -> Patch:
@@ -212,6 +217,13 @@ QUERIES = (
         about="A unit has one row in its table, and still one, it is thought, after a join that makes it two.",
         subject=questions.FLOORS,
         patch=in_place(planning, "one_row_a_unit", _still_one_row),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="disjoint rows taken for disjoint units",
+        about="Conditions that no row fulfils together have the noise of one, and a unit has rows under several.",
+        subject=questions.CONDITIONS,
+        patch=in_place(planning, "one_row_a_unit", _apart_so_alone),
         caught=Caught.REPLAY,
     ),
     Planted(

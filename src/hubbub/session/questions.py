@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hubbub.errors import NotAllowed, ParameterError, PolicyError
@@ -17,6 +17,7 @@ from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
+from hubbub.query.plan.conditions import KNOWN_AS
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
 from hubbub.query.plan.within import least_epsilon
@@ -44,7 +45,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     """Read a question; its plan waits for the facts that it lacks."""
     bare, options = split_options(text)
     policy = limit_groups(session.policy, options)
-    asked = question(bare, catalogue)
+    asked = replace(question(bare, catalogue), limited=options.max_groups is not None)
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
     wanted = tuple(lacking(asked, policy))
@@ -76,7 +77,8 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
         terms, drawn = stored.read(reply.answer, planned)
         shown = planned
         if terms != (planned.epsilon, planned.delta):  # drawn at a higher ε, with its own error bars
-            shown = plan(planned.question, planned.policy, epsilon=terms[0], delta=terms[1])
+            decided = replace(planned.question, grouped=planned.beside is not None)
+            shown = plan(decided, planned.policy, epsilon=terms[0], delta=terms[1])
         return answer_of(shown, drawn, entry=reply.entry, stored=reply.stored)
 
     return Job(
@@ -96,26 +98,31 @@ def joint_job(
 ) -> Job[list[Answer]]:
     """Make the job of several questions that share one price: all of them are answered, or none."""
     asked = [question(text, catalogue) for text in texts]
-    plans = together(asked, policy, epsilon=epsilon, delta=delta)
-    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
+    plans = together(asked, policy, epsilon=epsilon, delta=delta, grouped=None)
+    grouped = any(each.beside is not None for each in plans)
+    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans if not each.is_read_elsewhere)
 
     def present(reply: Reply) -> list[Answer]:
         parts = json.loads(reply.answer)
         terms, shown = stored.read(parts[0], plans[0])[0], plans
         if terms != (plans[0].epsilon, plans[0].delta):  # drawn at a higher ε, with its own error bars
-            shown = together(asked, policy, epsilon=terms[0], delta=terms[1])
+            shown = together(asked, policy, epsilon=terms[0], delta=terms[1], grouped=grouped)
         return [
             answer_of(each, stored.read(part, each)[1], entry=reply.entry, stored=reply.stored)
             for each, part in zip(shown, parts, strict=True)
         ]
 
     def measure(read: SealedReader, meter: Meter) -> str:
-        return json.dumps(
-            [measure_plan(each, read(request), meter) for each, request in zip(plans, requests, strict=True)]
-        )
+        waiting, shared, written = iter(requests), "", []
+        for each in plans:
+            told = shared if each.is_read_elsewhere else measure_plan(each, read(next(waiting)), meter)
+            shared = told if each.beside is not None else shared
+            written.append(told)
+        return json.dumps(written)
 
+    known = "ask " + json.dumps([each.text for each in asked], ensure_ascii=False)
     return Job(
-        question="ask " + json.dumps([each.text for each in asked], ensure_ascii=False),
+        question=known + KNOWN_AS if grouped else known,
         policy=policy,
         events=tuple(event for each in plans for event in each.events),
         epsilon=plans[0].epsilon,

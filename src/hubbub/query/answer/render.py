@@ -46,7 +46,8 @@ def _footer(answer: Answer, most: int | None) -> list[str]:
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
     price = f"ε = {float(plan.epsilon):.6g}" + (f", δ = {float(plan.delta):.3g}" if plan.delta else "")
     paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}"
-    return [*more, "", f"± 95% · {price} · {paid}{note_age(answer.stored)}"]
+    limits = [] if plan.beside is None else [plan.beside.sentence]
+    return [*more, "", *limits, f"± 95% · {price} · {paid}{note_age(answer.stored)}"]
 
 
 def _show(value: Any, low: Any, high: Any) -> str:

@@ -44,8 +44,8 @@ def combine(
     asked = list(zip(plan.question.asked, plan.parts, strict=True))
     found = []
     for cell in range(plan.cells if cells is None else cells):
-        noisy_cell = NoisyCell(margins, numbers_of, cell, confidence)
-        found.append([each.function.combine(each, part, noisy_cell) for each, part in asked])
+        of = [NoisyCell(margins, numbers_of, plan.cell_of(place, cell), confidence) for place in range(len(asked))]
+        found.append([each.function.combine(each, part, own) for own, (each, part) in zip(of, asked, strict=True)])
     return found
 
 

@@ -83,6 +83,10 @@ class BothEnds(AddedStatistic):
         below, above = self.read_ends(numbers, cell)
         return Fraction(below + above, 2 * self.half) if tally == self.count.tally else Fraction(below - above, 2)
 
+    def scale_of(self, tally: Tally) -> float:
+        """Return half of the root of 2 noises, over ``half`` for the count."""
+        return math.sqrt(0.5) / (self.half if tally == self.count.tally else 1)
+
     @staticmethod
     def read_ends(numbers: Sequence[int], cell: int) -> tuple[int, int]:
         """Return both distances of a group."""
@@ -136,8 +140,7 @@ def measure_both_ends(
         mechanism, *rest = calibrate(joined, budget, epsilon=epsilon, delta=Fraction(0))
     except MayOverflow:
         return tuple(apart)
-    off = deviation(mechanism) / math.sqrt(2)
-    errors = [off / both.half, off, *map(deviation, rest)]
+    errors = [*(deviation(mechanism) * both.scale_of(tally) for tally in both.tells), *map(deviation, rest)]
     known = [next(one for one in apart if one.take == statistic) for statistic in within]
     if math.prod(errors) >= math.prod(deviation(one.mechanism) for one in (*known, *others)):
         return tuple(apart)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from hubbub.errors import NotAllowed, TooHeavy
+from hubbub.errors import NotAllowed, QueryError, TooHeavy
 from hubbub.mechanisms import Mechanism
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
-from hubbub.privacy.shares import calibrate
+from hubbub.privacy.shares import calibrate, deviation
 from hubbub.query.aggregates.function import Margins
 from hubbub.query.ops import (
     Aggregate,
@@ -32,6 +32,7 @@ from hubbub.query.ops import (
 from hubbub.query.plan.both_ends import measure_both_ends
 from hubbub.query.plan.choice import HistogramStatistic
 from hubbub.query.plan.collect import Collector, Ingredients, over_sets
+from hubbub.query.plan.conditions import are_alike, find_filters, find_parts, name_grouped
 from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies, share_with_selection
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
@@ -56,6 +57,17 @@ class Plan:
     """How private keys are selected, where there are any: before everything else is measured, on what is shown."""
     sets: tuple["Plan", ...] = ()
     """With several grouping sets: the plan of each. They are asked one after the other, and what they cost adds up."""
+    beside: "SideBySide | None" = None
+    """Where conditions are measured as one grouping: that one, whose aggregate and measurements are these."""
+
+    def cell_of(self, asked: int, cell: int) -> int:
+        """Return in which group an aggregate of the question is: its condition, where these are the groups."""
+        return cell if self.beside is None else self.beside.places[asked]
+
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Return whether another question at the same price measures what this one shows."""
+        return self.beside is not None and self.beside.shared
 
     @property
     def all_measurements(self) -> tuple[QueryMeasurement, ...]:
@@ -72,6 +84,8 @@ class Plan:
         """Return the events of everything that will be drawn: keys first, then a measurement after the other."""
         if self.sets:
             return tuple(event for one in self.sets for event in one.events)
+        if self.is_read_elsewhere:
+            return ()
         return tuple(measurement.mechanism.event for measurement in self.all_measurements)
 
     @property
@@ -97,6 +111,22 @@ class Plan:
         return *tallies, *(one for one in self.measurements if isinstance(one.take, HistogramStatistic))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """The plan of a grouping by conditions, and the condition of each aggregate."""
+
+    plan: Plan
+    places: tuple[int, ...]
+    shared: bool = False
+    """Whether another question of the same price measures and pays for it."""
+
+    @property
+    def sentence(self) -> str:
+        """Say under how many conditions a unit counts: intervals are about what is counted."""
+        most, many = self.plan.aggregate.most_groups, self.plan.cells
+        return f"a unit counts under at most {most} of {many} conditions, which were measured side by side"
+
+
 def plan(
     question: Question, policy: Policy, *, epsilon: Real, delta: Real | None = None, most_cells: int | None = None
 ) -> Plan:
@@ -108,26 +138,102 @@ def plan(
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
         return over_sets(question, policy, epsilon=asked, delta=slack, plan=plan)
-    return _calibrate(_shape(question, policy, most_cells), policy, asked, slack)
+    apart = _calibrate(_shape(question, policy, most_cells), policy, asked, slack)
+    grouping = find_filters(question, policy, single=apart.aggregate.single)
+    if grouping is None:
+        return apart
+    try:
+        whole = _calibrate(_shape(grouping.question, grouping.policy), grouping.policy, asked, slack)
+    except QueryError:  # too large a sum for one grouping, or a bound that it lacks
+        return apart
+    beside = _show_beside(name_grouped(question), policy, whole, grouping.places)
+    return beside if question.grouped or _errs_less([beside], [apart]) else apart
+
+
+def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequence[tuple[int, int]]) -> Plan:
+    """Return the plan of a question whose aggregates are groups of another one."""
+    parts = tuple(whole.parts[at] for at, _ in places)
+    cells = tuple(cell for _, cell in places)
+    return replace(
+        whole, question=question, policy=policy, parts=parts, cells=1, beside=SideBySide(plan=whole, places=cells)
+    )
+
+
+def _errs_less(beside: Sequence[Plan], apart: Sequence[Plan]) -> bool:
+    """Return whether the errors of everything together are less, by their product."""
+    return sum(_log_error(one) for one in beside) < sum(_log_error(one) for one in apart)
+
+
+def _log_error(one: Plan) -> float:
+    margins, tallies = one.margins, [tally for part in one.parts for tally in part.tallies]
+    chosen = [margins.find_choice(part.choice).mechanism for part in one.parts if part.choice is not None]
+    noise = [deviation(own.mechanism) * own.take.scale_of(tally) for tally in tallies for own in [margins.find(tally)]]
+    return sum(math.log(max(error, 2.0**-1000)) for error in (*noise, *map(deviation, chosen)))
 
 
 def together(
-    questions: Sequence[Question], policy: Policy, *, epsilon: Real, delta: Real | None = None
+    questions: Sequence[Question],
+    policy: Policy,
+    *,
+    epsilon: Real,
+    delta: Real | None = None,
+    grouped: bool | None = False,
 ) -> tuple[Plan, ...]:
-    """Plan several questions that share (ε, δ): the least noise over all of them, paid for in one charge."""
+    """Plan several questions that share (ε, δ): the least noise over all of them, paid for in one charge.
+
+    ``grouped`` says whether questions that differ in their conditions are measured as one grouping by these
+    (plan.conditions); None decides by the noise. The first of them then measures and pays for all.
+    """
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if any(one.sets or any(group.private for group in one.groups) for one in questions):
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
     shapes = [_shape(one, policy) for one in questions]
+    apart = _share(shapes, policy, asked, slack)
+    members = [] if grouped is False else _find_members(shapes)
+    single = all(shapes[at].aggregate.single for at in members)
+    grouping = find_parts([questions[at] for at in members], policy, single=single) if len(members) > 1 else None
+    if grouping is None:
+        return apart
+    try:
+        whole_shape = _shape(grouping.question, grouping.policy)
+        rest = [shape for at, shape in enumerate(shapes) if at not in members]
+        whole, *others = _share([whole_shape, *rest], policy, asked, slack)
+    except QueryError:
+        return apart
+    waiting, places = iter(others), iter(grouping.places)
+    planned = []
+    for at, one in enumerate(questions):
+        if at not in members:
+            planned.append(next(waiting))
+            continue
+        shown = _show_beside(one, policy, whole, list(itertools.islice(places, len(one.asked))))
+        assert shown.beside is not None
+        planned.append(replace(shown, beside=replace(shown.beside, shared=at != members[0])))
+    return tuple(planned) if grouped or _errs_less(planned, apart) else apart
+
+
+def _share(shapes: Sequence["_Shape"], policy: Policy, epsilon: Fraction, delta: Fraction) -> tuple[Plan, ...]:
     every = [statistic for shape in shapes for statistic in shape.statistics]
-    mechanisms = iter(calibrate(every, policy.budget, epsilon=asked, delta=slack))
+    mechanisms = iter(calibrate(every, policy.budget, epsilon=epsilon, delta=delta))
     return tuple(
         _finish(
-            shape, policy, asked, slack, _pair(shape.statistics, itertools.islice(mechanisms, len(shape.statistics)))
+            shape, policy, epsilon, delta, _pair(shape.statistics, itertools.islice(mechanisms, len(shape.statistics)))
         )
         for shape in shapes
     )
+
+
+def _find_members(shapes: Sequence["_Shape"]) -> list[int]:
+    """Return the questions that may stand under conditions side by side: sums, over the rows of the first of them."""
+    able = [
+        at
+        for at, shape in enumerate(shapes)
+        if not shape.question.groups
+        and isinstance(shape.question.relation, Filter)
+        and all(part.choice is None for part in shape.parts)
+    ]
+    return [at for at in able if are_alike(shapes[able[0]].question.relation, shapes[at].question.relation)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

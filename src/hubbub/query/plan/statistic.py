@@ -128,6 +128,10 @@ class Statistic(ABC):
         """Return how far a tally may be off, in its own units, except with probability ``beta``."""
         return Fraction(mechanism.error(beta=beta)) * tally.grid
 
+    def scale_of(self, tally: Tally) -> float:
+        """Return the standard deviation of a tally, in steps, for noise of deviation 1."""
+        return 1.0
+
     def estimate_sum(
         self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
     ) -> NoisySum:

@@ -41,8 +41,8 @@ def _still_one_row(relation: Relation, policy: Policy) -> bool:
     return _one_row(relation.input if isinstance(relation, JoinPublic) else relation, policy)
 
 
-def _apart_so_alone(relation: Relation, policy: Policy) -> bool:
-    """No row fulfils two of the conditions, so no unit does, it is thought: each is where its one row is."""
+def _copies_alone(relation: Relation, policy: Policy) -> bool:
+    """Each copy of a row is under one condition, so a unit is, it is thought, and nothing is to be bounded."""
     return isinstance(relation, RelationUnion) or _one_row(relation, policy)
 
 
@@ -220,10 +220,10 @@ QUERIES = (
         caught=Caught.REPLAY,
     ),
     Planted(
-        name="disjoint rows taken for disjoint units",
-        about="Conditions that no row fulfils together have the noise of one, and a unit has rows under several.",
+        name="copies of a row counted as units",
+        about="A row has a copy under each condition that it fulfils, and each is taken for all that its unit has.",
         subject=questions.CONDITIONS,
-        patch=in_place(planning, "one_row_a_unit", _apart_so_alone),
+        patch=in_place(planning, "one_row_a_unit", _copies_alone),
         caught=Caught.REPLAY,
     ),
     Planted(

@@ -110,4 +110,8 @@ REPLACED_COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward", REPLA
 REPLACED_ABOVE = _asked("SELECT sum(40 + least(greatest(nights, 0), 10)) FROM stays WHERE ward = 'a'", REPLACED)
 NUMBERED = _asked("SELECT count(*), sum(nights) FROM people")
 SIZED_MEAN = _asked("SELECT avg(40 + least(greatest(coalesce(nights, 0), 0), 10)) FROM people", SIZED)
-CONDITIONS = _asked("SELECT " + ", ".join(f"count(*) FILTER (WHERE ward = '{one}')" for one in "abcd") + " FROM stays")
+CONDITIONS = _asked(
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) "
+    + ", ".join(f"count(*) FILTER (WHERE nights >= {least})" for least in (0, 1, 5, 9))
+    + " FROM stays"
+)

@@ -4,15 +4,15 @@
 
 By themselves these share ε: k counts have the noise of ε/k each. As a grouping by k conditions, of which a unit counts
 in at most ``max_groups``, they have that of one count over so many groups. A row stands in the group of each condition
-that it fulfils, and a unit with rows in more than ``max_groups`` of them counts in some, chosen by the keyed hash, as
-it does in groups of any other question.
+that it fulfils: a copy for each, or no copy but a number by CASE where no row fulfils two. A unit with rows in more
+than ``max_groups`` of them counts in some, chosen by the keyed hash, as it does in groups of any other question.
 
 Privacy:
     Claim: the grouping is a question like any other, and costs what its events say.
-    Proof: its rows are a union of filtered copies of the rows, each of which belongs to its unit still (query.ops), and
-        its key is the number of the condition, from a list that the question fixes. So the claim of Aggregate holds for
-        it with ``most_groups`` conditions of a unit: nothing is taken to be disjoint. Which plan is taken follows from
-        the question, the policy and the two plans' margins, all public.
+    Proof: its rows are the rows, or a union of filtered copies of them, each of which belongs to its unit still
+        (query.ops), and its key is the number of a condition, from a list that the question fixes. So the claim of
+        Aggregate holds for it with ``most_groups`` conditions of a unit: nothing is taken to be disjoint. Which plan is
+        taken follows from the question, the policy and the noise of both plans, all public.
     Needs: the claims of query.ops; limits that the owner, or the question within them, states.
     Ref: McSherry 2009 (partition); SOUNDNESS 10.
 
@@ -24,7 +24,7 @@ no row fulfils two conditions, as with GROUP BY; or where the question itself st
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hubbub.policy.kinds import integer
+from hubbub.policy.kinds import Type, integer
 from hubbub.policy.tables import Policy
 from hubbub.query.check.bounds import Interval
 from hubbub.query.check.disjoint import are_disjoint
@@ -138,9 +138,9 @@ def _group(
     stated: bool,
 ) -> Conditions | None:
     conditions = list(dict.fromkeys(condition for condition, _ in pairs))
-    limited = _limit(conditions, policy, single=single, stated=stated)
-    kinds = shape(relation)
-    if limited is None or len(conditions) > MOST_CONDITIONS or KEY in kinds:
+    apart = len(conditions) <= MOST_CONDITIONS and are_disjoint(conditions)
+    limited = _limit(len(conditions), policy, apart=apart, single=single, stated=stated)
+    if limited is None or len(conditions) > MOST_CONDITIONS or KEY in shape(relation):
         return None
     asked: list[Asked] = []
     places = []
@@ -148,17 +148,11 @@ def _group(
         same = [place for place, other in enumerate(asked) if replace(other, text=one.text) == one]
         asked += [] if same else [one]
         places.append((same[0] if same else len(asked) - 1, conditions.index(condition)))
-    needed = sorted(frozenset[str]().union(*(columns_of(value) for one in asked for value in one.arguments)))
-    shown = tuple((name, Column(name, kinds[name])) for name in needed)
-    arms = tuple(
-        Project(input=Filter(input=relation, condition=condition), columns=((KEY, literal(place)), *shown))
-        for place, condition in enumerate(conditions)
-    )
-    key = Column(KEY, integer(0, len(conditions) - 1, nullable=False))
-    rows = prune(RelationUnion(inputs=arms), frozenset({KEY, *needed}))
+    needed = frozenset[str]().union(*(columns_of(value) for one in asked for value in one.arguments))
+    rows, key = (_number_rows if apart else _copy_rows)(relation, conditions, needed)
     grouped = replace(
         name_grouped(question),
-        relation=rows,
+        relation=prune(rows, needed | columns_of(key)),
         groups=(Group(name=KEY, expression=key, values=tuple(range(len(conditions)))),),
         asked=tuple(asked),
         outputs=(),
@@ -170,14 +164,33 @@ def _group(
     return Conditions(question=grouped, policy=limited, places=tuple(places))
 
 
-def _limit(conditions: Sequence[Expression], policy: Policy, *, single: bool, stated: bool) -> Policy | None:
+def _number_rows(
+    relation: Relation, conditions: Sequence[Expression], needed: frozenset[str]
+) -> tuple[Relation, Expression]:
+    """Return the rows, and the number of the one condition that a row fulfils; the first, if there were several."""
+    pairs = [part for place, condition in enumerate(conditions) for part in (condition, literal(place))]
+    return relation, call("case", *pairs, literal(None, Type.INTEGER))
+
+
+def _copy_rows(
+    relation: Relation, conditions: Sequence[Expression], needed: frozenset[str]
+) -> tuple[Relation, Expression]:
+    """Return a copy of each row for each condition that it fulfils, and the number of that condition."""
+    shown = tuple((name, Column(name, kind)) for name, kind in shape(relation).items() if name in needed)
+    arms = tuple(
+        Project(input=Filter(input=relation, condition=condition), columns=((KEY, literal(place)), *shown))
+        for place, condition in enumerate(conditions)
+    )
+    return RelationUnion(inputs=arms), Column(KEY, integer(0, len(conditions) - 1, nullable=False))
+
+
+def _limit(many: int, policy: Policy, *, apart: bool, single: bool, stated: bool) -> Policy | None:
     """Return the policy with the limits of the grouping; None where nobody meant any, or they limit nothing."""
-    apart, limits = are_disjoint(conditions), policy.limits
+    limits = policy.limits
     kept = 1 if single and apart else limits.max_groups
-    if kept is None or kept >= len(conditions) or not (apart or stated):
+    if kept is None or kept >= many or not (apart or stated):
         return None
-    rows = 1 if single else limits.max_rows
-    return replace(policy, limits=replace(limits, max_groups=kept, max_rows=rows))
+    return replace(policy, limits=replace(limits, max_groups=kept, max_rows=1 if single else limits.max_rows))
 
 
 def _take_off_filters(relation: Relation) -> tuple[Relation, list[Expression]]:

@@ -215,3 +215,14 @@ def test_another_size_is_another_policy(policy: Path) -> None:
         one = db.policy
     other = replace(one, tables={"people": replace(one.tables["people"], size=91)})
     assert one.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(("over", "passes"), [(sum(AGES) - 1000, True), (sum(AGES) + 1000, False)])
+def test_a_threshold_is_held_against_the_sum_from_0(policy: Path, over: int, passes: bool) -> None:
+    assert check(policy) == 0
+    with opened(policy) as db:
+        asking = db.table("people").agg(total=hb.sum("age"))
+        assert db.plan(asking.sql, epsilon=1).parts[0].shift == 90 * 75
+        found = hb.first_over(asking, over=over, epsilon=100)
+    assert bool(found.found) is passes
+    assert all(abs(one.estimate - sum(AGES)) < 500 for one in found.found)

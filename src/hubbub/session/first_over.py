@@ -84,10 +84,10 @@ def first_over(
             check_groups(one, planned)
         drawn = replace(mechanism, epsilon=reply.epsilon or mechanism.epsilon)  # estimates depend on what was drawn
         cells = list(itertools.product(*(group.values for group in planned.aggregate.groups)))
-        grid = planned.aggregate.tallies[0].grid
+        grid, shift = planned.aggregate.tallies[0].grid, planned.parts[0].shift
         estimates = drawn.estimates((tuple(places), tuple(gaps), ()))
         found = [
-            Over(keys=cells[place], estimate=float(Fraction(one) * grid))
+            Over(keys=cells[place], estimate=float(shift + Fraction(one) * grid))
             for place, one in zip(places, estimates, strict=True)
         ]
         return Overs(

@@ -46,9 +46,8 @@ def _cells_alone(self: Contribution, *, column_l1: int, squares: int, signed: bo
     return _through(replace(self, each=1, total=self.cells), column_l1=column_l1, squares=squares, signed=signed)
 
 
-def _as_if_added(self: Contribution, *, column_l1: int, squares: int, signed: bool) -> Sensitivity:
-    added = replace(self, neighbors=Neighbors.ADD_REMOVE)
-    return _through(added, column_l1=column_l1, squares=squares, signed=signed)
+def _as_if_added(self: Contribution, **bounds: Any) -> Sensitivity:
+    return _through(replace(self, neighbors=Neighbors.ADD_REMOVE), **bounds)
 
 
 # Trees and wavelets

@@ -11,6 +11,7 @@ from hubbub.engines.lower import aggregate, unit_sums
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.engines.nodes.queries import Query
 from hubbub.engines.nodes.scalars import Scalar
+from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter
 from hubbub.gate.secret import Sealed, open_sealed
 from hubbub.mechanisms import Geometric, integers
@@ -19,11 +20,12 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.sensitivity import Neighbors, Sensitivity
 from hubbub.query.missing import looks
 from hubbub.query.missing.looks import Look
-from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Relation
+from hubbub.query.ops import Aggregate, ExactCounts, JoinPublic, Measure, Relation, RelationUnion, Tally
 from hubbub.query.plan import measure, statistic
 from hubbub.query.plan import plan as planning
 from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.plan import Plan
+from hubbub.query.plan.statistic import Reach, TallyStatistic
 from tests.planted import questions
 from tests.planted.plant import Caught, Patch, Planted, both, in_place
 from tests.query import planted, planted_own, test_replay_power
@@ -37,6 +39,11 @@ _one_row, _bound = planning.one_row_a_unit, statistic.bound_tally
 def _still_one_row(relation: Relation, policy: Policy) -> bool:
     """That a unit has one row outlives the join that gives it several."""
     return _one_row(relation.input if isinstance(relation, JoinPublic) else relation, policy)
+
+
+def _copies_alone(relation: Relation, policy: Policy) -> bool:
+    """Each copy of a row is under one condition, so a unit is, it is thought, and nothing is to be bounded."""
+    return isinstance(relation, RelationUnion) or _one_row(relation, policy)
 
 
 def _clamped_unless_a_key(module: Any, what: str) -> Patch:
@@ -60,8 +67,28 @@ def _by_few_bits(rows: Query, most: int, rank: Scalar, *, places: bool = False, 
     )
 
 
+def _in_the_same_groups(self: Reach, *, alone: Fraction, both: Fraction) -> Fraction:
+    """That a count moves by 1 where a unit is replaced is true of one group, and is taken for true of several."""
+    return self.groups * max(alone, both)
+
+
+def _always_there(tally: Tally, reach: Reach) -> Sensitivity:
+    """A replaced unit turns one value into another, it is thought: no further than from one bound to the other."""
+    assert tally.clamp is not None
+    width = 3 * (tally.clamp[1] - tally.clamp[0]) / tally.grid
+    return replace(_bound(tally, reach), l1=width, l2_squared=width**2, linf=width)
+
+
+def _known_number(self: Measurement[Any], sealed: Sealed[ExactCounts], meter: Meter, **terms: Any) -> Any:
+    """The number of rows is taken for public, as it is where units replace each other: it is shown as it is."""
+    release = _measured(self, sealed, meter, **terms)
+    counts = isinstance(self.take, TallyStatistic) and self.take.tally.measure is Measure.ROWS
+    return replace(release, value=self.take(open_sealed(sealed))) if counts else release
+
+
 # What is shown
 
+_measured = Measurement.measure
 _sum = integers.exact_sum
 
 
@@ -193,6 +220,13 @@ QUERIES = (
         caught=Caught.REPLAY,
     ),
     Planted(
+        name="copies of a row counted as units",
+        about="A row has a copy under each condition that it fulfils, and each is taken for all that its unit has.",
+        subject=questions.CONDITIONS,
+        patch=in_place(planning, "one_row_a_unit", _copies_alone),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
         name="unclamped group key",
         about="A column that is also a group key is added up without its bounds.",
         subject=questions.POINTS,
@@ -297,6 +331,38 @@ QUERIES = (
         name="a replaced unit moves as far as an added one",
         about="The sensitivity of added units, for an account that protects replaced ones.",
         subject=questions.REPLACED_SUM,
+        patch=in_place(
+            statistic,
+            "bound_tally",
+            lambda tally, reach: _bound(tally, replace(reach, neighbors=Neighbors.ADD_REMOVE)),
+        ),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a replaced unit in the groups of the other",
+        about="A count moves by 1 where a unit is replaced, if there is one group; of several it moves in two.",
+        subject=questions.REPLACED_COUNTS,
+        patch=in_place(statistic.Reach, "bound_groups", _in_the_same_groups),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="the width of the bounds where a row may be missing",
+        about="The noise of a sum is that of b - a, and a unit whose row is filtered adds 0, which is further away.",
+        subject=questions.REPLACED_ABOVE,
+        patch=in_place(statistic, "bound_tally", _always_there),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="a public number of units that come and go",
+        about="How many rows there are is shown without noise, as if units did nothing but replace each other.",
+        subject=questions.NUMBERED,
+        patch=in_place(Measurement, "measure", _known_number),
+        caught=Caught.REPLAY,
+    ),
+    Planted(
+        name="half of the bounds over a public number",
+        about="Values lie within half of the bounds about the middle, and a replaced one moves by all of them.",
+        subject=questions.SIZED_MEAN,
         patch=in_place(
             statistic,
             "bound_tally",

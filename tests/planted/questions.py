@@ -58,6 +58,9 @@ REPLACED = _hospital(neighbors=Neighbors.REPLACE_ONE)
 KEYS = _hospital(delta=Fraction(1, 10))
 
 
+SIZED = replace(REPLACED, tables={**REPLACED.tables, "people": replace(REPLACED.tables["people"], size=5)})
+
+
 def _asked(text: str, policy: Policy = HOSPITAL, *, delta: Fraction | None = None) -> Callable[[], Subject]:
     return partial(OfQuery, policy, text, epsilon=Fraction(1), delta=delta)
 
@@ -103,3 +106,12 @@ FLOORS = _asked("SELECT count(*) FROM people JOIN places ON people.ward = places
 UNION = _asked("SELECT count(*) FROM (SELECT person, ward FROM stays UNION ALL SELECT person, ward FROM visits)")
 REPLACED_MEAN = _asked("SELECT ward, avg(nights) FROM stays GROUP BY ward", REPLACED)
 REPLACED_SUM = _asked("SELECT ward, sum(nights) FROM stays GROUP BY ward", REPLACED)
+REPLACED_COUNTS = _asked("SELECT ward, count(*) FROM stays GROUP BY ward", REPLACED)
+REPLACED_ABOVE = _asked("SELECT sum(40 + least(greatest(nights, 0), 10)) FROM stays WHERE ward = 'a'", REPLACED)
+NUMBERED = _asked("SELECT count(*), sum(nights) FROM people")
+SIZED_MEAN = _asked("SELECT avg(40 + least(greatest(coalesce(nights, 0), 0), 10)) FROM people", SIZED)
+CONDITIONS = _asked(
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) "
+    + ", ".join(f"count(*) FILTER (WHERE nights >= {least})" for least in (0, 1, 5, 9))
+    + " FROM stays"
+)

@@ -183,12 +183,15 @@ def test_what_the_mechanisms_are_made_for() -> None:
 
 
 @pytest.mark.parametrize("text", ["median(age)", "max(age)", "mode(urgent)", "quantile_cont(age, [0.1, 0.5])"])
-def test_replacing_a_unit_changes_twice_the_groups(text: str) -> None:
-    given = policy(budget=Budget(epsilon=F(4), neighbors=Neighbors.REPLACE_ONE))
+@pytest.mark.parametrize(("limit", "groups"), [(1, 2), (2, 3), (3, 3)])
+def test_replacing_a_unit_changes_twice_the_groups_or_all_that_there_are(text: str, limit: int, groups: int) -> None:
+    given = policy(
+        budget=Budget(epsilon=F(4), neighbors=Neighbors.REPLACE_ONE), limits=Limits(max_groups=limit, max_rows=5)
+    )
     found = planned(f"select ward, {text} from stays group by ward", given)
     (mechanism,) = found.mechanisms
     assert isinstance(mechanism, PerGroup)
-    assert mechanism.groups == 6
+    assert mechanism.groups == groups
     assert mechanism.needs.neighbors is Neighbors.REPLACE_ONE
     assert not mechanism.needs.monotone
     assert sum(event.epsilon or F(9) for event in found.events) == 1

@@ -162,9 +162,21 @@ def asked(rng: Random, features: Sequence[str] = ("",), *, sets: float = 0.0) ->
     return " ".join(parts)
 
 
+def filtered(rng: Random) -> str:
+    """Aggregates under conditions: of one key, which no row fulfils twice, or of anything, with a limit of its own."""
+    apart = rng.random() < 0.5
+    many = rng.randint(3, 6)
+    conditions = [f"nights = {n}" for n in rng.sample(range(-1, 12), many)] if apart else rng.sample(TRUTH, many)
+    over = ("count(*)", "count(DISTINCT person)", "sum(nights)", "avg(cost)", f"sum({value(rng, False)})")
+    same = rng.choice(over)
+    shown = [f"{same if rng.random() < 0.8 else rng.choice(over)} FILTER (WHERE {one})" for one in conditions]
+    stated = "" if apart else "WITH DIFFERENTIAL_PRIVACY OPTIONS(max_groups_contributed = 1) "
+    return f"SELECT {stated}{', '.join(shown)} FROM stays"
+
+
 def any_asked(rng: Random) -> str:
-    """Of rows made in any way, with several groupings now and then."""
-    return asked(rng, FROM, sets=0.2)
+    """Of rows made in any way, with several groupings now and then, or with conditions side by side."""
+    return filtered(rng) if rng.random() < 0.1 else asked(rng, FROM, sets=0.2)
 
 
 # Data
@@ -308,6 +320,20 @@ def test_neighbours_differ_in_their_secrets_alone(
             outcomes[seen.outcome] += 1
     assert outcomes["answered"] > 0
     assert not any("EngineError" in outcome for outcome in outcomes), outcomes
+
+
+@pytest.mark.parametrize("kind", ["pure", "gaussian", "replace"])
+def test_so_do_conditions_side_by_side(worlds: dict[str, tuple[World, World]], kind: str) -> None:
+    grouped: Counter[bool] = Counter()
+    for number in range(20 * min(TIMES, 20)):
+        wanted = Random(f"conditions {kind} {number}")
+        for text, seen, found in compare(
+            worlds[kind], wanted, replace=kind == "replace", wanted=lambda text: "FILTER" in text
+        ):
+            assert not found, (kind, number, text, found)
+            grouped[seen.plan is not None and seen.plan.beside is not None] += 1
+    assert grouped[True] > 0
+    assert grouped[False] > 0, "where limits are no limits, they stand by themselves"
 
 
 def test_questions_reach_every_operation_and_every_pair(worlds: dict[str, tuple[World, World]]) -> None:

@@ -39,6 +39,7 @@ def single_table(
     nullable: Mapping[str, bool] | None = None,
     grids: Mapping[str, object] | None = None,
     unique: bool = False,
+    size: int | None = None,
     uniques: Mapping[str, bool] | None = None,
 ) -> Table:
     """Build a table with every column of the schema, and the declarations of some of them by name."""
@@ -84,6 +85,7 @@ def single_table(
         columns=tuple(columns),
         unit=None if isinstance(unit, PathStep) else unit,
         unique=unique,
+        size=size,
         unusable=unusable,
         through=path,
     )

@@ -12,7 +12,8 @@ that no answer about one frame is ever served for another.
 
 Not part of it are
 
-- account and budget: they say who pays and how much there is, and stand beside it too;
+- account and budget: they say who pays and how much there is, and stand beside it too (that units are replaced is
+  part of it, with the reckoning of their noise, which has changed);
 - time, memory, threads, lanes and the number of groups: they decide whether a question is answered, not what its
   answer means;
 - columns that cannot be used: no question that was answered has looked at them.
@@ -27,6 +28,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from hubbub.privacy.sensitivity import Neighbors
+
 if TYPE_CHECKING:
     from hubbub.policy.tables import Policy, Table, TableColumn, TableSource, Value
 
@@ -34,6 +37,9 @@ FORMAT = 2
 """Of the JSON below; a new number where its meaning changes. Format 1 left sources out."""
 UNIT_ROWS = 1000
 """The limit on a unit's rows that is not written down: there was a time before it, with fingerprints of its own."""
+
+REPLACED = 2
+"""How the noise of units that are replaced is reckoned: answers of before had more, and are told with their own."""
 
 
 def fingerprint(policy: "Policy") -> str:
@@ -53,6 +59,7 @@ def canonical(policy: "Policy") -> str:
             "fanout": limits.max_fanout,
             **({} if limits.max_unit_rows == UNIT_ROWS else {"unit rows": limits.max_unit_rows}),
         },
+        **({"replaced": REPLACED} if policy.budget.neighbors is Neighbors.REPLACE_ONE else {}),
         **({"enforced": sorted(policy.enforced)} if policy.enforced else {}),
         **({"keys": sorted(map(list, policy.enforced_keys))} if policy.enforced_keys else {}),
         "tables": [_table(table) for table in sorted(policy.tables.values(), key=lambda table: table.name)],
@@ -66,6 +73,7 @@ def _table(table: "Table") -> dict[str, Any]:
         "source": _source(table.source),
         "unit": table.unit,
         "unique": table.unique,
+        **({} if table.size is None else {"size": table.size}),
         **({"path": [[step.column, step.table, step.key] for step in table.path]} if table.path else {}),
         "columns": [_column(column) for column in table.columns],
     }

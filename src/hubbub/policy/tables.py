@@ -119,6 +119,9 @@ class Table:
     """The column that names the unit: one of the table, or the one that its path ends at."""
     unique: bool = False
     """Whether each unit is said to have at most one row. Nothing may rest on it until the owner's check saw it hold."""
+    size: int | None = None
+    """How many units it has, one row each, if the owner says so in public: for accounts whose units replace each other,
+    and once the owner's check saw it hold."""
     unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Columns of the source that no question may use, each with a sentence that says why."""
     through: PathStep | None = None
@@ -141,6 +144,14 @@ class Table:
         alone([*(column.name for column in self.columns), *self.unusable], f"columns of table {self.name}")
         if not isinstance(self.unique, bool) or (self.unique and self.unit is None):
             raise ParameterError(f"unique of table {self.name}", "true or false, and false without a unit", self.unique)
+        if self.size is not None:
+            object.__setattr__(self, "size", whole("size", self.size, least=1, most=1 << 40))
+            if not self.unique:
+                raise PolicyError(
+                    f"The size of table {self.name} is a number of units, with one row each. Add unique = true, if it "
+                    "holds, or leave the size out.",
+                    name="size",
+                )
         if self.unit is not None and self.through is None:
             object.__setattr__(self, "unit", self._check_unit(self.unit))
 
@@ -259,6 +270,14 @@ class Policy:
         if any(name != table.name for name, table in self.tables.items()):
             raise ParameterError("tables", "under their own names", list(self.tables))
         alone(list(self.tables), "tables")
+        if self.budget.neighbors is not Neighbors.REPLACE_ONE:
+            sized = next((name for name, table in self.tables.items() if table.size is not None), None)
+            if sized is not None:
+                raise PolicyError(
+                    f"How many units table {sized} has is protected where units are added and removed, and a size "
+                    'would tell it. Leave the size out, or declare neighbors = "replace-one".',
+                    name="size",
+                )
         object.__setattr__(self, "tables", {name: follow_path(self.tables, name) for name in self.tables})
         if not self.enforced <= {name for name, table in self.tables.items() if table.unique}:
             raise ParameterError("enforced", "names of tables that are declared unique", sorted(self.enforced))

@@ -58,11 +58,14 @@ class Contribution:
         full, rest = divmod(self.total, most)
         return full * most**2 + rest**2
 
-    def through(self, *, column_l1: int, squares: int, signed: bool) -> Sensitivity:
+    def through(
+        self, *, column_l1: int, squares: int, signed: bool, results: tuple[int, int] | None = None
+    ) -> Sensitivity:
         """The reach of a linear map, from bounds for one unit that is added to an empty table.
 
         ``column_l1`` bounds the absolute sum of each column, ``squares`` the squared L2 norm of A·c for every c that
-        one unit can add; ``signed`` says whether the map has negative entries.
+        one unit can add; ``signed`` says whether the map has negative entries. ``results`` says how many come out, and
+        the most that a unit adds to one of them, where that is never negative.
 
         Privacy:
             Claim: for neighbours x and x', ‖A(x - x')‖₁, ‖A(x - x')‖₂² and how many differ are at most as returned.
@@ -70,6 +73,8 @@ class Contribution:
                 one changes it by c - c': L1 norms add, and ‖Ac - Ac'‖² = ‖Ac‖² + ‖Ac'‖² - 2⟨Ac, Ac'⟩, where the last
                 product is not negative if A and c are not; else it is at least -‖Ac‖·‖Ac'‖.
                 Results are whole, so each that changes adds at least 1 to both, and the lesser bounds their number.
+                Of n results, to each of which a unit adds between 0 and m, none moves by more than m, whether a unit
+                comes, goes or is replaced: together by at most n·m, and n·m² in squares.
             Needs: bounds that were enforced on every unit before cells were counted.
             Ref: Dwork, McSherry, Nissim, Smith 2006.
         """
@@ -78,6 +83,9 @@ class Contribution:
         else:
             times, squared = 2, 4 if signed else 2
         l1, l2_squared = times * self.total * column_l1, squared * squares
+        if results is not None:
+            many, most = results
+            l1, l2_squared = min(l1, many * most), min(l2_squared, many * most**2)
         return Sensitivity(l0=min(l1, l2_squared), l1=Fraction(l1), l2_squared=Fraction(l2_squared))
 
 

@@ -81,6 +81,10 @@ class Question:
     offset: int = 0
     bought: Mapping[Expression, Interval] = field(default_factory=dict)
     """Bounds of what aggregates look at that nobody declared (query.bought)."""
+    limited: bool = False
+    """Whether the question itself states in how many groups a unit counts."""
+    grouped: bool | None = None
+    """Whether its conditions are measured as one grouping (plan.conditions); None lets the plan decide."""
     known_as: str = ""
     """What the ledger knows it as, if that is more than its text: with bounds that were bought."""
 

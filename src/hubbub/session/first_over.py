@@ -84,10 +84,10 @@ def first_over(
             check_groups(one, planned)
         drawn = replace(mechanism, epsilon=reply.epsilon or mechanism.epsilon)  # estimates depend on what was drawn
         cells = list(itertools.product(*(group.values for group in planned.aggregate.groups)))
-        grid = planned.aggregate.tallies[0].grid
+        grid, shift = planned.aggregate.tallies[0].grid, planned.parts[0].shift
         estimates = drawn.estimates((tuple(places), tuple(gaps), ()))
         found = [
-            Over(keys=cells[place], estimate=float(Fraction(one) * grid))
+            Over(keys=cells[place], estimate=float(shift + Fraction(one) * grid))
             for place, one in zip(places, estimates, strict=True)
         ]
         return Overs(
@@ -127,7 +127,7 @@ def _watching(
 ) -> tuple[SparseVector, Facts]:
     """The mechanism for steps of the tally's grid; counts and sums of what is never negative can only rise."""
     tally, neighbors = planned.aggregate.tallies[0], planned.policy.budget.neighbors
-    steps = over / tally.grid
+    steps = (over - planned.parts[0].shift) / tally.grid
     rising = neighbors is Neighbors.ADD_REMOVE and tally.bounds[0] >= 0
     sensitivity = planned.measurements[0].sensitivity
     most = sensitivity.in_norm(Norm.SCORE)

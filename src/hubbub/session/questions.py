@@ -17,6 +17,7 @@ from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
+from hubbub.query.plan.conditions import KNOWN_AS
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
 from hubbub.query.plan.within import least_epsilon
@@ -45,7 +46,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     """Read a question; its plan waits for the facts that it lacks."""
     bare, options = split_options(text)
     policy = limit_groups(session.policy, options)
-    asked = question(bare, catalogue)
+    asked = replace(question(bare, catalogue), limited=options.max_groups is not None)
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
     wanted = tuple(lacking(asked, policy))
@@ -110,7 +111,9 @@ def draft_joint(
     asked = [question(text, catalogue) for text in texts]
 
     def plan_with(facts: Known, purchase: Purchase) -> tuple[Plan, ...]:
-        return together(asked, policy, epsilon=purchase.rest, delta=delta, payer=purchase.payer, ways=purchase.ways)
+        return together(
+            asked, policy, epsilon=purchase.rest, delta=delta, payer=purchase.payer, ways=purchase.ways, grouped=None
+        )
 
     price = whole_units_rounded_down(positive("epsilon", epsilon))
     return Draft(wanted=(), price=price, plan=plan_with, job=lambda plans: joint_job(asked, plans, policy=policy))
@@ -118,7 +121,8 @@ def draft_joint(
 
 def joint_job(asked: Sequence[Question], plans: tuple[Plan, ...], *, policy: Policy) -> Job[list[Answer]]:
     """Make the job of several questions that were planned together."""
-    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
+    grouped = any(each.beside is not None for each in plans)
+    requests = tuple(Tallies(aggregate=each.aggregate) for each in plans if not each.is_read_elsewhere)
 
     def present(reply: Reply) -> list[Answer]:
         parts = json.loads(reply.answer)
@@ -131,12 +135,16 @@ def joint_job(asked: Sequence[Question], plans: tuple[Plan, ...], *, policy: Pol
         ]
 
     def measure(read: SealedReader, meter: Meter) -> str:
-        return json.dumps(
-            [measure_plan(each, read(request), meter) for each, request in zip(plans, requests, strict=True)]
-        )
+        waiting, shared, written = iter(requests), "", []
+        for each in plans:
+            told = shared if each.is_read_elsewhere else measure_plan(each, read(next(waiting)), meter)
+            shared = told if each.beside is not None else shared
+            written.append(told)
+        return json.dumps(written)
 
+    known = "ask " + json.dumps([each.text for each in asked], ensure_ascii=False)
     return Job(
-        question="ask " + json.dumps([each.text for each in asked], ensure_ascii=False),
+        question=known + KNOWN_AS if grouped else known,
         policy=policy,
         events=tuple(event for each in plans for event in each.events),
         epsilon=plans[0].epsilon,

@@ -26,6 +26,7 @@ class Check(StrEnum):
     NOT_NULL = "not null"
     UNIQUE = "one row a unit"
     KEY = "each value once"
+    SIZE = "as many units as declared"
     UNIT = "unit present"
     SPELLING = "in its own spelling"
     WELL_FORMED = "well formed"
@@ -36,11 +37,12 @@ class Check(StrEnum):
     TOTAL = "within max_total_rows"
 
 
-PROMISES = frozenset({Check.NOT_NULL, Check.UNIQUE, Check.KEY})
+PROMISES = frozenset({Check.NOT_NULL, Check.UNIQUE, Check.KEY, Check.SIZE})
 _REMEDIES = {
     Check.NOT_NULL: "Take the declaration back: nullable = true.",
     Check.UNIQUE: "Take the declaration back: unique = false.",
     Check.KEY: "Take the declaration back: unique = false. No path to the unit may go by it.",
+    Check.SIZE: "So many units are there in excess, or are missing. Declare the size that there is, or none.",
     Check.UNIT: "These rows belong to nobody, and are left out of every answer.",
     Check.SPELLING: "Another id could be read as the same (07 as 7; where there is a ? in Parquet, bytes that are no "
     "text), so these rows belong to nobody. Write each id in one way, or declare the column as text.",
@@ -107,8 +109,10 @@ class OwnerReport:
 
     @property
     def unique(self) -> frozenset[str]:
-        """The tables in which each unit was declared to have one row, and has."""
-        return frozenset(finding.table for finding in self.findings if finding.fact is Check.UNIQUE and finding.holds)
+        """The tables in which each unit was declared to have one row, and has; if they have a size, it is the one."""
+        wrong = {finding.table for finding in self.findings if finding.fact is Check.SIZE and not finding.holds}
+        held = {finding.table for finding in self.findings if finding.fact is Check.UNIQUE and finding.holds}
+        return frozenset(held - wrong)
 
     @property
     def keys(self) -> frozenset[tuple[str, str]]:
@@ -199,6 +203,11 @@ def _units(table: Table, policy: Policy, ask: Ask) -> list[CheckFinding]:
             CheckFinding(
                 table=table.name, column=unit.name, fact=Check.UNIQUE, against=int(several), out_of=int(everyone)
             )
+        )
+    if table.size is not None:
+        apart = abs(int(everyone) - table.size)
+        found.append(
+            CheckFinding(table=table.name, column=unit.name, fact=Check.SIZE, against=apart, out_of=table.size)
         )
     if most:
         found.append(

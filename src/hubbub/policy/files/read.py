@@ -30,7 +30,7 @@ Describe = Callable[[TableSource], Schema]
 TOP = ("version", "ledger", "budget", "limits", "tables")
 BUDGET = ("account", "epsilon", "delta", "neighbors")
 LIMITS = tuple(field.name for field in fields(Limits))
-TABLE = ("path", "format", "table", "unit", "public", "unique", "columns")
+TABLE = ("path", "format", "table", "unit", "public", "unique", "size", "columns")
 COLUMN = ("type", "nullable", "unique", "bounds", "grid", "keys", "missing_key")
 PATH = ("through", "to", "key")
 _REFUSED: Mapping[str, str] = {
@@ -149,6 +149,7 @@ class _PolicyReader:
                 schema=schema,
                 unit=unit,
                 unique=content.get("unique", False),
+                size=content.get("size"),
                 bounds=_each(facts, "bounds"),
                 keys=_each(facts, "keys"),
                 types=_each(facts, "type"),

@@ -72,7 +72,12 @@ def _table(draft: TableDraft, drafts: Sequence[TableDraft]) -> str:
     lines = [header("tables", draft.name), f"path = {text(draft.path)}", f"format = {text(draft.format)}"]
     if draft.table is not None:
         lines.append(f"table = {text(draft.table)}")
-    lines += [*_unit(draft), "# unique = true             # if a person has at most one row", ""]
+    lines += [
+        *_unit(draft),
+        "# unique = true             # if a person has at most one row",
+        '# size = 1000               # how many people there are, if that is public: with unique, and "replace-one"',
+        "",
+    ]
     lines.append(header("tables", draft.name, "columns"))
     keys = {step.key for other in drafts for step in other.steps if step.table == draft.name}
     taken = {step.key for other in drafts for step in other.steps[:1] if step.table == draft.name and other.has_path}

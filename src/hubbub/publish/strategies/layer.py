@@ -10,7 +10,6 @@ themselves are nested in all of them. Everything works on whole axes at once, an
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,7 +62,7 @@ class CellLayer:
 
     def reach(self, one: Contribution) -> Sensitivity:
         """One row a cell: a unit's squares are greatest where it fills as few cells as it may."""
-        return one.through(column_l1=1, squares=one.pack(1), signed=False)
+        return one.through(column_l1=1, squares=one.pack(1), signed=False, results=(self.size, one.each))
 
 
 def check_cells(cells: Array, shape: Shape) -> Array:
@@ -118,14 +117,12 @@ class Nodes:
                 unit's total and L2² its square for both relations.
             Proof: entries are 0 and 1, one of them 1 in each column. A unit's totals over blocks are at most what a
                 block holds, and squares are greatest where blocks are filled one after the other
-                (``Contribution.pack``). A single block holds each unit's whole total, which lies between 0 and
-                ``total``, so that replacing a unit moves it no further than removing one.
+                (``Contribution.pack``). To each block a unit adds between 0 and the most that it may have there.
             Needs: bounds that were enforced on every unit before cells were counted.
             Ref: Hay, Rastogi, Miklau, Suciu 2010 for one cell a unit.
         """
-        if self.size == 1:
-            return Sensitivity(l0=1, l1=Fraction(one.total), l2_squared=Fraction(one.total**2))
-        return one.through(column_l1=1, squares=one.pack(self.holds), signed=False)
+        most = min(one.total, min(self.holds, one.cells) * one.each)
+        return one.through(column_l1=1, squares=one.pack(self.holds), signed=False, results=(self.size, most))
 
 
 def gather(values: Array, parts: Shape) -> Array:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.policy.kinds import outward
-from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, NoisyCells, divide
+from hubbub.query.aggregates.function import (
+    CONFIDENCE,
+    AggregateFunction,
+    Margins,
+    NoisyCell,
+    NoisyCells,
+    divide,
+    name_mechanism,
+    shorten,
+)
 from hubbub.query.check.bounds import Interval
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.both_ends import BothEnds
@@ -32,12 +41,15 @@ class _Average(AggregateFunction):
         return (Asked(function=self, argument=reader.read_number(node, node.this), text=""),)
 
     def measure(self, asked: Asked, collector: Collector) -> Ingredients:
-        """Add up values from the middle of their bounds, and count them."""
+        """Add up values from the middle of their bounds, and count them, unless their number is public."""
         assert asked.argument is not None
         if asked.per_group is not None:
             return _measure_averages(asked, collector, asked.per_group)
         bounds = asked.per_row or collector.bound(asked.argument)
         total = collector.add_up(asked.argument, bounds, centred=True)
+        size = collector.public_count(asked.argument)
+        if size is not None:
+            return Ingredients(tallies=(total,), bounds=bounds, size=size)
         count = collector.count(asked.argument)
         return Ingredients(tallies=(count, total), bounds=bounds, mean=(count, total))
 
@@ -52,6 +64,14 @@ class _Average(AggregateFunction):
         except OverflowError:  # beyond what a float holds, before it is clamped
             found = None
         return super(_Average, self).combine_all(asked, part, cells) if found is None else found
+
+    def describe_error(self, part: Ingredients, margins: Margins) -> tuple[str, float | None]:
+        """Say the margin of the mean, which is known beforehand where the number of rows is."""
+        if part.size is None:
+            return super(_Average, self).describe_error(part, margins)
+        around = margins.bound(part.tallies[0], 1 - CONFIDENCE) / part.size
+        name = name_mechanism(part.tallies[0], margins)
+        return f"± {shorten(around)} ({CONFIDENCE:.0%}), {name}, over {part.size:,} rows, as declared", float(around)
 
     def describe_group_bounds(self) -> str:
         """Say whose averages are clamped."""
@@ -83,8 +103,11 @@ def _measure_averages(asked: Asked, collector: Collector, each: Interval) -> Ing
 
 def combine_mean(part: Ingredients, cell: NoisyCell) -> NoisyNumber:
     """Return a mean of a count and a total, however these were measured."""
-    assert part.mean is not None
     assert part.bounds is not None
+    if part.size is not None:
+        known, added = part.sums(cell, 1 - cell.confidence)
+        return divide(known, added, part.tallies[0].origin, part.bounds)
+    assert part.mean is not None
     count, total = part.mean
     own = cell.margins.find(total)
     beta = (1 - cell.confidence) / len(part.tallies)
@@ -97,7 +120,8 @@ def combine_mean(part: Ingredients, cell: NoisyCell) -> NoisyNumber:
 
 def _combine_means(part: Ingredients, cells: NoisyCells) -> list[NoisyNumber] | None:
     """Return the means of all groups; None where a count or a total is measured in another way than these."""
-    assert part.mean is not None
+    if part.mean is None:
+        return None
     assert part.bounds is not None
     count, total = part.mean
     margins = cells.margins

@@ -18,6 +18,7 @@ from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, list_
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call
+from hubbub.query.ops import Tally
 from hubbub.query.plan.collect import Collector, Ingredients, beside, distance
 from hubbub.query.plan.statistic import NoisyNumber, NoisySum
 from hubbub.query.question import Asked
@@ -66,19 +67,24 @@ class _Paired(AggregateFunction):
         one, other = beside(first, second), beside(second, first)
         reach = (bounds[0][1] - bounds[0][0]) / 2 * ((bounds[1][1] - bounds[1][0]) / 2)
         product = call("multiply", distance(one, bounds[0]), distance(second, bounds[1]))
-        count = collector.count(one)
+        size = collector.public_count(one)
+        counted = [] if size is not None else [collector.count(one)]
         total = collector.add_up(one, bounds[0], centred=True, grid=grids[0])
         squares = [collector.add_squares(one, bounds[0])] if self.moment.of_first_squares else []
         products = collector.add_reals(product, (-reach, reach))
         others = [collector.add_up(other, bounds[1], centred=True, grid=grids[1])]
         others += [collector.add_squares(other, bounds[1])] if self.moment.of_second_squares else []
-        tallies = (count, total, *squares, products, *others)
-        return Ingredients(tallies=tallies, bounds=bounds[0], other_bounds=bounds[1], mean=(count, total))
+        return Ingredients(
+            tallies=(*counted, total, *squares, products, *others),
+            bounds=bounds[0],
+            other_bounds=bounds[1],
+            mean=(counted[0], total) if counted else None,
+            size=size,
+        )
 
     def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
         """Return the number that was asked for."""
-        beta = (1 - cell.confidence) / len(part.tallies)
-        sums = [cell.sum(tally, beta) for tally in part.tallies]
+        sums = part.sums(cell, (1 - cell.confidence) / len(part.tallies))
         at = 3 if self.moment.of_first_squares else 2  # where the products stand
         assert part.bounds is not None
         assert part.other_bounds is not None
@@ -88,20 +94,26 @@ class _Paired(AggregateFunction):
 
     def clamps(self, asked: Asked, part: Ingredients) -> Iterator[tuple[str, Expression, Interval]]:
         """Say where either value is clamped."""
-        second = 4 if self.moment.of_first_squares else 3
-        named = ((1, "first"), (second, "second"))
+        first = 1 if part.size is None else 0
+        second = first + (3 if self.moment.of_first_squares else 2)
+        named = ((first, "first"), (second, "second"))
         return list_clamps([(f"{asked.text} ({called} value)", part.tallies[at]) for at, called in named])
 
 
 def _sums(part: Ingredients, sums: Sequence[NoisySum], at: range, bounds: Interval) -> "PairSums":
     total, *squares = at
+    tallies = part.tallies if part.size is None else (None, *part.tallies)
     return PairSums(
         sums[total],
-        part.tallies[total].origin,
+        _origin(tallies[total]),
         bounds,
         sums[squares[0]] if squares else None,
-        part.tallies[squares[0]].origin if squares else Fraction(0),
+        _origin(tallies[squares[0]]) if squares else Fraction(0),
     )
+
+
+def _origin(tally: Tally | None) -> Fraction:
+    return Fraction(0) if tally is None else tally.origin
 
 
 @dataclass(frozen=True, slots=True)

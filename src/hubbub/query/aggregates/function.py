@@ -211,6 +211,8 @@ class AggregateFunction(ABC):
         tallies, beta = part.tallies, (1 - CONFIDENCE) / len(part.tallies)
         needed = ", ".join(f"± {shorten(margins.bound(tally, beta))}" for tally in tallies)
         name = name_mechanism(tallies[0], margins)
+        if part.size is not None:
+            needed += f", and {part.size:,} rows, as declared"
         return f"from {len(tallies)} noisy sums ({needed}), {name}; its own interval follows from them", None
 
     def describe_group_bounds(self) -> str:

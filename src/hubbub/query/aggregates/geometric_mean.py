@@ -55,6 +55,9 @@ class _GeometricMean(AggregateFunction):
                 "geometric_mean(greatest(x, 1))."
             )
         total = collector.add_reals(call("ln", clamp_real(argument, bounds)), _bound_logarithms(bounds))
+        size = collector.public_count(argument)
+        if size is not None:
+            return Ingredients(tallies=(total,), bounds=bounds, size=size)
         count = collector.count(argument)
         return Ingredients(tallies=(count, total), bounds=bounds, mean=(count, total))
 

@@ -4,12 +4,14 @@ All of it is shown, with noise in every bin, empty ones too.
 
 Privacy:
     Claim: one unit moves the bins of at most ``groups`` groups, those of one group together by at most ``rows`` in L1,
-        so the vector of all bins by groups · rows in L1 and groups · rows² in L2².
+        so the vector of all bins by groups · rows in L1 and groups · rows² in L2²; a unit that is replaced by at most
+        2 · rows and 2 · rows² in a group that both units are in (``Reach.bound_groups``), and a histogram of one bin by
+        ``rows`` and rows² there.
     Proof: a unit adds to the bins of a group as many as it has rows there, each to one bin, and at most ``rows`` are
         kept, by a function of its own rows (ops.Histogram); a sum of squares of whole numbers is at most the square of
-        their sum. Replaced, it takes rows away and adds others: ``groups`` counts those of both (Reach.touched), and a
-        bin in which both have rows moves by less. Bins follow from constants of the question and public values, so
-        which there are tells nothing.
+        their sum. Replaced, it takes rows away and adds others: the squares of a difference of numbers that are not
+        negative add up to no more than those of both, and in a single bin the numbers lie between 0 and ``rows``. Bins
+        follow from constants of the question and public values, so which there are tells nothing.
     Needs: ops.Histogram and ops.Aggregate; public values from query.check.keys.
     Ref: SOUNDNESS 5 and 10.
 """
@@ -75,10 +77,14 @@ class BinCounts(HistogramStatistic):
     @property
     def sensitivity(self) -> Sensitivity:
         """Bound how far one unit moves all counts together."""
-        groups, rows = self.reach.touched, self.rows
-        together = Fraction(groups * rows)
+        rows, bins, reach = Fraction(self.rows), self.top + 1, self.reach
+        times = 1 if bins == 1 else 2
+        touched = reach.bound_groups(alone=Fraction(min(self.rows, bins)), both=Fraction(min(times * self.rows, bins)))
         return Sensitivity(
-            l0=groups * min(rows, self.top + 1), l1=together, l2_squared=together * rows, linf=Fraction(rows)
+            l0=int(touched),
+            l1=reach.bound_groups(alone=rows, both=times * rows),
+            l2_squared=reach.bound_groups(alone=rows**2, both=times * rows**2),
+            linf=rows,
         )
 
     @property

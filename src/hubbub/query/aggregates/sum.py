@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.policy.kinds import outward
-from hubbub.query.aggregates.function import AdditiveFunction
+from hubbub.query.aggregates.function import AdditiveFunction, NoisyCell, NoisyCells
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps
+from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW, BoundedSum, take_bounds
 
@@ -32,11 +33,18 @@ class _Sum(AdditiveFunction):
         """Add up values within their bounds, or within what the question lets a unit add to a group.
 
         There values are clamped first: as the question says, or the owner, or else to what could matter at all.
+        Where the number of values is public they are added up from the middle of their bounds, about which a unit
+        moves the sum by b − a and no more, however far both are from 0.
         """
         argument, each = asked.argument, asked.per_group
         assert argument is not None
         if each is None:
             bounds = asked.per_row or collector.bound(argument)
+            size = collector.public_count(argument)
+            if size is not None and not bounds[0] <= 0 <= bounds[1]:
+                return Ingredients(
+                    tallies=(collector.add_up(argument, bounds, centred=True),), bounds=bounds, size=size
+                )
             return Ingredients(tallies=(collector.add_up(argument, bounds, centred=False),), bounds=bounds)
         reach = max(abs(end) for end in each)
         values = asked.per_row or collector.bound_if_declared(argument) or (-reach, reach)
@@ -51,6 +59,24 @@ class _Sum(AdditiveFunction):
             bounds=count_steps(within, Fraction(0), grid),
         )
         return Ingredients(tallies=(collector.add(tally),), bounds=values, per_group=each)
+
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the noisy tally, counted from 0."""
+        number = cell.number(part.tallies[0])
+        if not part.shift:
+            return number
+        return NoisyNumber(*(_add(end, part.shift) for end in (number.value, number.low, number.high)))
+
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the noisy tallies, counted from 0."""
+        if not part.shift:
+            return super(_Sum, self).combine_all(asked, part, cells)
+        return [self.combine(asked, part, cell) for cell in cells]
+
+
+def _add(number: int | float, shift: Fraction) -> int | float:
+    whole = isinstance(number, int) and shift.denominator == 1
+    return number + int(shift) if whole else float(Fraction(number) + shift)
 
 
 SUM = _Sum(name="sum", titles=("SUM",), nodes=(exp.Sum,), spellings=(("SUM", take_bounds("SUM", BoundedSum, exp.Sum)),))

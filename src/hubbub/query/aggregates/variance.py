@@ -32,20 +32,22 @@ class _Variance(AggregateFunction):
         return (Asked(function=self, argument=reader.read_number(node, node.this), text=""),)
 
     def measure(self, asked: Asked, collector: Collector) -> Ingredients:
-        """Add up values and their squares, and count them."""
+        """Add up values and their squares, and count them, unless their number is public."""
         argument = asked.argument
         assert argument is not None
         bounds = asked.per_row or collector.bound(argument)
         total = collector.add_up(argument, bounds, centred=True)
         squares = collector.add_squares(argument, bounds)
+        size = collector.public_count(argument)
+        if size is not None:
+            return Ingredients(tallies=(total, squares), bounds=bounds, size=size)
         count = collector.count(argument)
         return Ingredients(tallies=(count, total, squares), bounds=bounds, mean=(count, total))
 
     def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
         """Return the variance, or its root, within what the bounds allow."""
-        _, total, squares = part.tallies
-        beta = (1 - cell.confidence) / len(part.tallies)
-        sums = [cell.sum(tally, beta) for tally in part.tallies]
+        total, squares = part.tallies[-2:]
+        sums = part.sums(cell, (1 - cell.confidence) / len(part.tallies))
         assert part.bounds is not None
         variance = combine_variance(*sums, shift=squares.origin, bounds=part.bounds, origin=total.origin)
         return self._scale(variance, sums[0].value)
@@ -64,7 +66,7 @@ class _Variance(AggregateFunction):
 
     def clamps(self, asked: Asked, part: Ingredients) -> "Iterator[tuple[str, Expression, Interval]]":
         """Say where the values are clamped; squares of them cannot be beyond."""
-        return list_clamps([(asked.text, part.tallies[1])])
+        return list_clamps([(asked.text, part.tallies[-2])])
 
 
 def combine_variance(

@@ -70,6 +70,8 @@ class Diagnostic:
 
 def diagnostics(plan: Plan) -> tuple[Diagnostic, ...]:
     """All that may be cut off, or NotAllowed where nothing can be. The first number is that of all units."""
+    if plan.beside is not None:
+        plan = plan.beside.plan
     groups, relation = plan.question.groups, plan.question.relation
     every = tuple(range(len(groups)))
     whole = Units(relation, groups, plan.question.sets or (every,))

@@ -60,6 +60,7 @@ class Explanation:
             "groups": plan.cells,
             "groups_per_unit": plan.aggregate.most_groups,
             "rows_over_groups": [] if self.unknown else [_together(one) for one in _split_sets(plan)],
+            "conditions": None if plan.beside is None else plan.beside.plan.cells,
             "one_row_a_unit": plan.aggregate.single,
             "rows": _steps(plan.question.relation),
             "keys": [_keys(one) for one in plan.sets or (plan,) if one.selection is not None],
@@ -146,6 +147,8 @@ _MOST_READ = Fraction(700)
 def _where(told: dict[str, Any]) -> str:
     """In how many groups a unit counts, and of how many."""
     most, groups = told["groups_per_unit"], f"{told['groups']:,}"
+    if told["conditions"]:
+        return f"under at most {most} of {told['conditions']} conditions, which are measured side by side"
     if told["sets"]:
         return f"in each of {len(told['sets'])} grouping sets ({groups} groups together, listed ones)"
     if told["keys"]:

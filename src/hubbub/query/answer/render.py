@@ -41,7 +41,8 @@ def _cells(answer: Answer, most: int | None) -> tuple[list[str], list[list[str]]
 
 def _footer(answer: Answer, most: int | None) -> list[str]:
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
-    return [*more, "", answer.terms]
+    limits = [] if answer.plan.beside is None else [answer.plan.beside.sentence]
+    return [*more, "", *limits, answer.terms]
 
 
 def _show(value: Any, low: Any, high: Any) -> str:

@@ -15,7 +15,7 @@ from hubbub.errors import LedgerCorrupt, PolicyError
 from hubbub.ledger.entry import digest_of
 from hubbub.policy.kinds import Type
 from hubbub.privacy.ways import ChosenWay
-from hubbub.query.aggregates.function import CONFIDENCE, NoisyCells
+from hubbub.query.aggregates.function import CONFIDENCE, NoisyCell, NoisyCells
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell
 from hubbub.query.plan.plan import Plan
@@ -41,8 +41,14 @@ def combine(
     def numbers_of(measurement: QueryMeasurement) -> Sequence[int]:
         return drawn[id(measurement)]
 
-    every = NoisyCells(plan.margins, numbers_of, plan.cells if cells is None else cells, confidence)
     asked = zip(plan.question.asked, plan.parts, strict=True)
+    if plan.beside is not None:  # one row, each of its numbers from the group of its condition
+        places = zip(plan.beside.places, asked, strict=True)
+        cell_at = [
+            (NoisyCell(plan.margins, numbers_of, place, confidence), each, part) for place, (each, part) in places
+        ]
+        return [[each.function.combine(each, part, cell) for cell, each, part in cell_at]]
+    every = NoisyCells(plan.margins, numbers_of, plan.cells if cells is None else cells, confidence)
     columns = [each.function.combine_all(each, part, every) for each, part in asked]
     return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(every.cells)]
 

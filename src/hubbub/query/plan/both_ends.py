@@ -20,13 +20,13 @@ Privacy:
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from hubbub.errors import MayOverflow
 from hubbub.mechanisms import Geometric, Mechanism
-from hubbub.privacy.sensitivity import Neighbors, Sensitivity
+from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.privacy.shares import calibrate_alike, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
 from hubbub.query.plan.ratios import Ratios, list_intervals, list_whole_intervals
@@ -34,7 +34,6 @@ from hubbub.query.plan.statistic import (
     AddedStatistic,
     NoisyNumber,
     QueryMeasurement,
-    Reach,
     Statistic,
     TallyStatistic,
     vector,
@@ -53,10 +52,12 @@ class BothEnds(AddedStatistic):
     @property
     def sensitivity(self) -> Sensitivity:
         """Bound how far one unit moves both vectors together, one after the other."""
-        most, groups = Fraction(2 * self.half * self.rows), self.reach.groups
-        times = 2 if self.reach.neighbors is Neighbors.REPLACE_ONE else 1
+        most, reach = Fraction(2 * self.half * self.rows), self.reach
         return Sensitivity(
-            l0=2 * times * groups, l1=times * groups * most, l2_squared=times * groups * most**2, linf=most
+            l0=2 * reach.touched,
+            l1=reach.bound_groups(alone=most, both=2 * most),
+            l2_squared=reach.bound_groups(alone=most**2, both=2 * most**2),
+            linf=most,
         )
 
     def __call__(self, counted: ExactCounts) -> Any:
@@ -81,6 +82,10 @@ class BothEnds(AddedStatistic):
         """Return the count or the total of a group that noisy distances tell."""
         below, above = self.read_ends(numbers, cell)
         return Fraction(below + above, 2 * self.half) if tally == self.count.tally else Fraction(below - above, 2)
+
+    def scale_of(self, tally: Tally) -> float:
+        """Return half of the root of 2 noises, over ``half`` for the count."""
+        return math.sqrt(0.5) / (self.half if tally == self.count.tally else 1)
 
     @staticmethod
     def read_ends(numbers: Sequence[int], cell: int) -> tuple[int, int]:
@@ -151,8 +156,7 @@ def measure_both_ends(
         mechanism, *rest = calibrate_alike(joined, epsilon=epsilon)
     except MayOverflow:
         return tuple(apart)
-    off = deviation(mechanism) / math.sqrt(2)
-    errors = [off / both.half, off, *map(deviation, rest)]
+    errors = [*(deviation(mechanism) * both.scale_of(tally) for tally in both.tells), *map(deviation, rest)]
     known = [next(one for one in apart if one.take == statistic) for statistic in within]
     if math.prod(errors) >= math.prod(deviation(one.mechanism) for one in (*known, *others)):
         return tuple(apart)
@@ -181,7 +185,7 @@ def _join(aggregate: Aggregate, count: TallyStatistic, total: TallyStatistic) ->
     half = summed.linf // rows
     if not half or half * rows != summed.linf:
         return None
-    reach = Reach(groups=aggregate.most_groups, neighbors=total.reach.neighbors)
+    reach = replace(total.reach, groups=aggregate.most_groups, together=None)
     return BothEnds(reach=reach, count=count, total=total, half=half, rows=rows)
 
 

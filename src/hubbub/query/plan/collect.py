@@ -25,15 +25,17 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.query.check.bounds import Interval, bounds_of, interval_of
 from hubbub.query.check.shape import always_there
+from hubbub.query.check.size import public_size
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Histogram, Measure, Tally
 from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
-from hubbub.query.plan.statistic import Reach, Statistic, TallyStatistic
+from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic
 from hubbub.query.question import Question
 from hubbub.query.read.scalars import as_real
 
 if TYPE_CHECKING:
+    from hubbub.query.aggregates.function import NoisyCell
     from hubbub.query.plan.plan import Plan
 
 _MOST_STEPS = 1 << 62
@@ -55,6 +57,18 @@ class Ingredients:
     """Where the question itself clamps what one unit adds to a group."""
     mean: tuple[Tally, Tally] | None = None
     """A count and a total of which a mean is made: the two may be measured together."""
+    size: int | None = None
+    """How many values there are, where that is public: nothing counts them."""
+
+    def sums(self, cell: "NoisyCell", beta: float) -> list[NoisySum]:
+        """Return how many values there are, noisy or public, and then every other tally with its margin."""
+        known = [] if self.size is None else [NoisySum(Fraction(self.size), Fraction(0))]
+        return [*known, *(cell.sum(tally, beta) for tally in self.tallies)]
+
+    @property
+    def shift(self) -> Fraction:
+        """Return what is to be added to a total that was counted from an origin, where that is public."""
+        return Fraction(0) if self.size is None else self.size * self.tallies[0].origin
 
 
 class Collector:
@@ -146,6 +160,12 @@ class Collector:
         rows = self.rows if most is None else min(most, 1) if self._single else most
         a_row = (0, 1) if self._reach.together is not None and most is None else None
         return self.add(Tally(measure=Measure.ROWS, argument=counted, bounds=(0, rows), a_row=a_row))
+
+    def public_count(self, argument: Expression) -> int | None:
+        """Return how many values there are, where that is public and they are one group: no row lacks one."""
+        if not self._single or self.question.groups or self.drop_if_always_there(argument) is not None:
+            return None
+        return public_size(self.question.relation, self._policy)
 
     def drop_if_always_there(self, argument: Expression) -> Expression | None:
         """Return a value that some row may lack; None for one in every row, so that its count is that of all rows."""

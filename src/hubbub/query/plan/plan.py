@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from hubbub.errors import NotAllowed, TooHeavy
+from hubbub.errors import NotAllowed, QueryError, TooHeavy
 from hubbub.mechanisms import Mechanism
 from hubbub.parameters import Real, between, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
+from hubbub.privacy.shares import deviation
 from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.query.aggregates.function import Margins
 from hubbub.query.ops import (
@@ -31,15 +32,14 @@ from hubbub.query.ops import (
 )
 from hubbub.query.plan.choice import HistogramStatistic
 from hubbub.query.plan.collect import Collector, Ingredients, over_sets
+from hubbub.query.plan.conditions import are_alike, find_filters, find_parts, name_grouped
 from hubbub.query.plan.plan_terms import BEFORE, Measured, PlanTerms, pair
-from hubbub.query.plan.selection import (
-    MOST_KEYS,
-    KeyCounts,
-    Selection,
-    reuse_tallies,
-)
+from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
+
+_MARK = "beside "
+"""What the names of ways begin with where conditions are measured side by side: who makes such a plan again looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,17 @@ class Plan:
     """With several grouping sets: the plan of each. They are asked one after the other, and what they cost adds up."""
     ways: tuple[ChosenWay, ...] = ()
     """The way in which it is measured, and the ε that is used, which is ``epsilon`` or less; one for each set."""
+    beside: "SideBySide | None" = None
+    """Where conditions are measured as one grouping: that one, whose aggregate and measurements are these."""
+
+    def cell_of(self, asked: int, cell: int) -> int:
+        """Return in which group an aggregate of the question is: its condition, where these are the groups."""
+        return cell if self.beside is None else self.beside.places[asked]
+
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Return whether another question at the same price measures what this one shows."""
+        return self.beside is not None and self.beside.shared
 
     @property
     def all_measurements(self) -> tuple[QueryMeasurement, ...]:
@@ -79,6 +90,8 @@ class Plan:
         """Return the events of everything that will be drawn: keys first, then a measurement after the other."""
         if self.sets:
             return tuple(event for one in self.sets for event in one.events)
+        if self.is_read_elsewhere:
+            return ()
         return tuple(measurement.mechanism.event for measurement in self.all_measurements)
 
     bought: Fraction = Fraction(0)
@@ -92,7 +105,7 @@ class Plan:
     @property
     def used_delta(self) -> Fraction:
         """Return the δ of the answer: none where pure noise was used, and no keys were selected."""
-        pure = bool(self.ways) and all(name.startswith("pure") for name, _ in self.ways)
+        pure = bool(self.ways) and all(name.removeprefix(_MARK).startswith("pure") for name, _ in self.ways)
         return Fraction(0) if pure and not self._selects else self.delta
 
     @property
@@ -127,6 +140,22 @@ class Plan:
         return *tallies, *(one for one in self.measurements if isinstance(one.take, HistogramStatistic))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """The plan of a grouping by conditions, and the condition of each aggregate."""
+
+    plan: Plan
+    places: tuple[int, ...]
+    shared: bool = False
+    """Whether another question of the same price measures and pays for it."""
+
+    @property
+    def sentence(self) -> str:
+        """Say under how many conditions a unit counts: intervals are about what is counted."""
+        most, many = self.plan.aggregate.most_groups, self.plan.cells
+        return f"a unit counts under at most {most} of {many} conditions, which were measured side by side"
+
+
 def plan(
     question: Question,
     policy: Policy,
@@ -148,8 +177,62 @@ def plan(
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
         return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, plan=plan)
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=ways)
-    return _calibrate(_shape(question, policy, most_cells), terms)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_mark(ways))
+    if ways is None or not _is_beside(ways):
+        apart = _calibrate(_shape(question, policy, most_cells), terms)
+        if ways is not None:
+            return apart
+        single = apart.aggregate.single
+    else:
+        apart, single = None, one_row_a_unit(question.relation, policy)
+    grouping = find_filters(question, policy, single=single)
+    if grouping is None:
+        assert apart is not None
+        return apart
+    try:
+        whole_terms = replace(terms, policy=grouping.policy)
+        whole = _calibrate(_shape(grouping.question, grouping.policy), whole_terms)
+    except QueryError:  # too large a sum for one grouping, or a bound that it lacks
+        if apart is None:
+            raise
+        return apart
+    beside = _show_beside(name_grouped(question), policy, whole, grouping.places)
+    return beside if apart is None or question.grouped or _errs_less([beside], [apart], payer) else apart
+
+
+def _is_beside(ways: Sequence[ChosenWay]) -> bool:
+    return any(name.startswith(_MARK) for name, _ in ways)
+
+
+def _mark(planned: Plan) -> Plan:
+    return replace(planned, ways=tuple((_MARK + name, epsilon) for name, epsilon in planned.ways))
+
+
+def _take_off_mark(ways: Sequence[ChosenWay] | None) -> Sequence[ChosenWay] | None:
+    return None if ways is None else tuple((name.removeprefix(_MARK), epsilon) for name, epsilon in ways)
+
+
+def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequence[tuple[int, int]]) -> Plan:
+    """Return the plan of a question whose aggregates are groups of another one."""
+    parts = tuple(whole.parts[at] for at, _ in places)
+    cells = tuple(cell for _, cell in places)
+    shown = SideBySide(plan=whole, places=cells)
+    return _mark(replace(whole, question=question, policy=policy, parts=parts, cells=1, beside=shown))
+
+
+def _errs_less(beside: Sequence[Plan], apart: Sequence[Plan], payer: Payer) -> bool:
+    """Return whether conditions side by side can be paid for alone, or err less by the product of all errors."""
+    payable, other = (payer.can_pay([event for each in plans for event in each.events]) for plans in (beside, apart))
+    if payable is not other:
+        return payable
+    return sum(_log_error(each) for each in beside) < sum(_log_error(each) for each in apart)
+
+
+def _log_error(planned: Plan) -> float:
+    margins, tallies = planned.margins, [tally for part in planned.parts for tally in part.tallies]
+    chosen = [margins.find_choice(part.choice).mechanism for part in planned.parts if part.choice is not None]
+    noise = [deviation(own.mechanism) * own.take.scale_of(tally) for tally in tallies for own in [margins.find(tally)]]
+    return sum(math.log(max(error, 2.0**-1000)) for error in (*noise, *map(deviation, chosen)))
 
 
 def together(
@@ -160,21 +243,66 @@ def together(
     delta: Real | None = None,
     payer: Payer | None = None,
     ways: Sequence[ChosenWay] | None = None,
+    grouped: bool | None = False,
 ) -> tuple[Plan, ...]:
-    """Plan several questions that share (ε, δ): the least noise over all of them, paid for in one charge."""
+    """Plan several questions that share (ε, δ): the least noise over all of them, paid for in one charge.
+
+    ``grouped`` says whether questions that differ in their conditions are measured as one grouping by these
+    (plan.conditions); None decides by the noise. The first of them then measures and pays for all.
+    """
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if any(one.sets or any(group.private for group in one.groups) for one in questions):
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
+    payer = payer or Payer.of(policy.budget)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_mark(ways))
+    if ways is not None:
+        grouped = _is_beside(ways)
     shapes = [_shape(one, policy) for one in questions]
+    apart = _share(shapes, terms)
+    members = [] if grouped is False else _find_members(shapes)
+    single = all(shapes[at].aggregate.single for at in members)
+    grouping = find_parts([questions[at] for at in members], policy, single=single) if len(members) > 1 else None
+    if grouping is None:
+        return apart
+    try:
+        whole_shape = _shape(grouping.question, grouping.policy)
+        rest = [shape for at, shape in enumerate(shapes) if at not in members]
+        whole, *others = _share([whole_shape, *rest], terms)
+    except QueryError:
+        return apart
+    waiting, places = iter(others), iter(grouping.places)
+    planned = []
+    for at, one in enumerate(questions):
+        if at not in members:
+            planned.append(_mark(next(waiting)))
+            continue
+        shown = _show_beside(one, policy, whole, list(itertools.islice(places, len(one.asked))))
+        assert shown.beside is not None
+        planned.append(replace(shown, beside=replace(shown.beside, shared=at != members[0])))
+    return tuple(planned) if grouped or _errs_less(planned, apart, payer) else apart
+
+
+def _share(shapes: Sequence["_Shape"], terms: PlanTerms) -> tuple[Plan, ...]:
     every = [statistic for shape in shapes for statistic in shape.statistics]
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer or Payer.of(policy.budget), ways=ways)
-    found = terms.measure(every)
-    measured = iter(found.made)
+    terms_found = terms.measure(every)
+    measured = iter(terms_found.made)
     return tuple(
-        _finish(shape, terms, tuple(itertools.islice(measured, len(shape.statistics))), way=found.way)
+        _finish(shape, terms, tuple(itertools.islice(measured, len(shape.statistics))), way=terms_found.way)
         for shape in shapes
     )
+
+
+def _find_members(shapes: Sequence["_Shape"]) -> list[int]:
+    """Return the questions that may stand under conditions side by side: sums, over the rows of the first of them."""
+    able = [
+        at
+        for at, shape in enumerate(shapes)
+        if not shape.question.groups
+        and isinstance(shape.question.relation, Filter)
+        and all(part.choice is None for part in shape.parts)
+    ]
+    return [at for at in able if are_alike(shapes[able[0]].question.relation, shapes[at].question.relation)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +326,8 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None) ->
     groups = MOST_KEYS if private else max(1, cells)
     most = min(policy.limits.groups, groups) if question.groups and not single else 1
     shared_out = None if single else _together(policy, most)
-    reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out)
+    listed = None if private else max(1, cells)
+    reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out, cells=listed)
     collector = Collector(question, policy, cells=cells, single=single, reach=reach)
     parts = tuple(asked.function.measure(asked, collector) for asked in question.asked)
     aggregate = Aggregate(

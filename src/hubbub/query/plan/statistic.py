@@ -30,11 +30,34 @@ class Reach:
     groups: int
     neighbors: Neighbors
     together: Together | None = None
+    cells: int | None = None
+    """How many groups there are, where that is public: two units with more groups than these share some of them."""
 
     @property
     def touched(self) -> int:
         """The most groups in which neighbours differ: a replaced unit leaves its groups, and another enters its own."""
-        return 2 * self.groups if self.neighbors is Neighbors.REPLACE_ONE else self.groups
+        if self.neighbors is not Neighbors.REPLACE_ONE:
+            return self.groups
+        return 2 * self.groups if self.cells is None else min(2 * self.groups, self.cells)
+
+    def bound_groups(self, *, alone: Fraction, both: Fraction) -> Fraction:
+        """Bound what neighbours differ by over all groups, if they differ by at most ``alone`` in a group of one of two
+        units, and by at most ``both`` in a group that both are in.
+
+        Privacy:
+            Claim: what is returned, for a unit that comes or goes, or is replaced by another.
+            Proof: a unit that comes or goes is alone in at most g groups. Of two that replace each other let k groups
+                be those of both, and o those of one: 2·k + o <= 2·g, and k + o <= n where there are n groups. The
+                bound k·both + o·alone is linear, so it is greatest at a corner: k = 0 and o = min(2·g, n); k = g and
+                o = 0; or, with n < 2·g, k = 2·g − n and o = 2·(n − g), since g <= n.
+            Needs: at most ``groups`` groups of a unit, of ``cells`` that do not depend on the data.
+            Ref: SOUNDNESS 10, 21.
+        """
+        if self.neighbors is not Neighbors.REPLACE_ONE:
+            return self.groups * alone
+        forced = 0 if self.cells is None else max(0, 2 * self.groups - self.cells)
+        shared = forced * both + 2 * (self.groups - forced) * alone
+        return max(self.touched * alone, self.groups * both, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +128,10 @@ class Statistic(ABC):
     def bound_error(self, mechanism: Mechanism, tally: Tally, beta: float) -> Fraction:
         """Return how far a tally may be off, in its own units, except with probability ``beta``."""
         return Fraction(mechanism.error(beta=beta)) * tally.grid
+
+    def scale_of(self, tally: Tally) -> float:
+        """Return the standard deviation of a tally, in steps, for noise of deviation 1."""
+        return 1.0
 
     def estimate_sum(
         self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
@@ -209,16 +236,29 @@ def vector(cells: Sequence[int]) -> Any:
 def bound_tally(tally: Tally, reach: Reach) -> Sensitivity:
     """Bound how far one unit moves a tally's vector.
 
-    Replacing a unit takes one away and adds another: in twice the groups, or, in groups that both are in, from the
-    least that one can add to the most that the other can, which is further than either alone where signs differ.
+    Privacy:
+        Claim: of values between a and b, a unit that comes or goes moves a group by at most m = max(|a|, |b|), and one
+            that is replaced by at most max(b, 0) − min(a, 0), w for short: over all groups in L1, and with the squares
+            of m and w in squared L2, as ``Reach.bound_groups`` adds them up. Where there is one group, a count of m
+            rows moves by m, and not by 2·m.
+        Proof: a unit adds to a group 0 or a number between a and b, so it moves a group by m at most where it is
+            alone. Where another one takes its place, both numbers are between min(a, 0) and max(b, 0), and so no
+            further apart than w. A unit without a row, or with rows that are filtered or miss a value, adds 0: so 0 is
+            among the numbers, whatever a and b are. COUNT(DISTINCT x) loses at most b values and wins at most b.
+        Needs: the claim of Aggregate; Reach.bound_groups.
+        Ref: SOUNDNESS 21.
     """
-    groups, most = reach.groups, Fraction(tally.linf)
+    most = Fraction(tally.linf)
     if reach.neighbors is not Neighbors.REPLACE_ONE:
-        each = Sensitivity(l0=groups, linf=most)
+        each = Sensitivity(l0=reach.groups, linf=most)
     else:
         width = Fraction(max(tally.bounds[1], 0) - min(tally.bounds[0], 0))
-        squares = groups * max(width**2, 2 * most**2)
-        each = Sensitivity(l0=2 * groups, l1=2 * groups * most, l2_squared=squares, linf=width)
+        each = Sensitivity(
+            l0=reach.touched,
+            l1=reach.bound_groups(alone=most, both=width),
+            l2_squared=reach.bound_groups(alone=most**2, both=width**2),
+            linf=width,
+        )
     if reach.together is None or tally.a_row is None:
         return each
     return _bound_over_groups(each, reach.together, tally.a_row, reach.neighbors)

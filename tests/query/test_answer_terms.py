@@ -56,7 +56,9 @@ def test_limits_that_applied_are_said(db: hb.Database, question: str, limits: st
 
 
 def test_the_price_is_all_that_was_paid_facts_included(tmp_path: Path, db: hb.Database) -> None:
-    with hb.open(tmp_path / "stays.parquet", unit="id", budget=100, account="us", ledger=db.ledger) as own:
+    with pytest.warns(UserWarning, match="two budgets"):
+        opened = hb.open(tmp_path / "stays.parquet", unit="id", budget=100, account="us", ledger=db.ledger)
+    with opened as own:
         asked = "SELECT ward, sum(cost) FROM stays WHERE ward IN (0, 1, 2) GROUP BY ward"
         answer = own.sql(asked, epsilon=1)
         spent = own.ledger.statement("us").spent.loss * LOSS_UNIT

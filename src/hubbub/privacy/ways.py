@@ -138,13 +138,13 @@ def _largest(way: Way[P], payer: Payer, epsilon: Fraction) -> Chosen[P] | None:
         if high - low <= 1:
             break
         middle = (low + high) // 2
-        low, high = (middle, high) if _made(way, payer, middle * LOSS_UNIT) is not None else (low, middle)
+        low, high = (middle, high) if _make_payable(way, payer, middle * LOSS_UNIT) is not None else (low, middle)
     at = min(epsilon, low * LOSS_UNIT)
-    made = _made(way, payer, at) if at else None
+    made = _make_payable(way, payer, at) if at else None
     return None if made is None else Chosen(name=way.name, epsilon=at, made=made)
 
 
-def _made(way: Way[P], payer: Payer, epsilon: Fraction) -> P | None:
+def _make_payable(way: Way[P], payer: Payer, epsilon: Fraction) -> P | None:
     try:
         made = way.make(epsilon)
     except HubbubError:

@@ -174,12 +174,12 @@ def plan_diagnosis(planned: Plan, purchase: Purchase) -> PlannedDiagnosis:
         payer=purchase.payer,
         ways=purchase.ways,
     )
-    return PlannedDiagnosis(about=planned, parts=parts)
+    return PlannedDiagnosis(about=planned, parts=tuple(replace(part, bought=planned.bought) for part in parts))
 
 
-def diagnosis_job(made: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]:
+def diagnosis_job(asked: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]:
     """Make the job that counts the units of which a plan drops or clips something."""
-    planned, plans = made.about, made.parts
+    planned, plans = asked.about, asked.parts
     about = diagnostics(planned)
     questions, policy = [diagnostic.question for diagnostic in about], planned.policy
     requests = tuple(Tallies(aggregate=each.aggregate) for each in plans)
@@ -199,7 +199,8 @@ def diagnosis_job(made: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]:
         parts, shown = answer["parts"], plans
         terms = stored.read(parts[0], plans[0])[0]
         if terms != stored.DrawnTerms.of(plans[0]):  # drawn at a higher ε, or in another way
-            shown = together(questions, policy, epsilon=terms.epsilon, delta=terms.delta, ways=terms.ways)
+            made = together(questions, policy, epsilon=terms.epsilon, delta=terms.delta, ways=terms.ways)
+            shown = tuple(replace(part, bought=terms.bought) for part in made)
         drawn = [stored.read(part, each)[1][0].noisy for each, part in zip(shown, parts, strict=True)]
         return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
 

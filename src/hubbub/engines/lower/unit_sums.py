@@ -73,13 +73,13 @@ def add_pairs(op: Aggregate, coded: Query, *, grouped: bool) -> Query:
     by = [name(UNIT), *([name(CODE)] if grouped else [])]
     shown = []
     for index, tally in enumerate(op.tallies):
-        made = _gathered(index, tally)
+        made = _gather_rows(index, tally)
         if made is not None:
             shown.append(alias(made, f"t{index}"))
     return select(within(coded), *by, *shown, by=by)
 
 
-def _gathered(index: int, tally: Tally) -> Scalar | None:
+def _gather_rows(index: int, tally: Tally) -> Scalar | None:
     """Return what the rows of one unit and group add to a tally; None where nothing of them is looked at."""
     value = None if tally.argument is None else name(f"s{index}")
     many = function("count", STAR if value is None else value)
@@ -186,7 +186,7 @@ def add_chosen(op: Aggregate, chosen: Query, carried: Sequence[str]) -> Query:
     ready = select(within(chosen), own, name(CODE), *_prepare_values(op, carried))
     made = [alias(case((alone, function("count", STAR)), otherwise=number(1)), UNITS)]
     for index, tally in enumerate(op.tallies):
-        every = _gathered(index, tally)
+        every = _gather_rows(index, tally)
         if every is None:
             continue
         value = STAR if tally.argument is None else name(f"s{index}")

@@ -78,7 +78,7 @@ def find_filters(question: Question, policy: Policy, *, single: bool) -> Conditi
     filtered = [one for one in found if one is not None]
     if len(filtered) < len(found):
         return None
-    bought = _bought(question, zip(question.asked, filtered, strict=True))
+    bought = _widen_bounds(question, zip(question.asked, filtered, strict=True))
     whole = replace(question, bought={**question.bought, **bought})
     return _group(whole, question.relation, filtered, policy, single=single, stated=question.limited)
 
@@ -117,7 +117,9 @@ def _split(asked: Asked) -> tuple[Expression, Asked] | None:
     return None
 
 
-def _bought(question: Question, pairs: Iterable[tuple[Asked, tuple[Expression, Asked]]]) -> dict[Expression, Interval]:
+def _widen_bounds(
+    question: Question, pairs: Iterable[tuple[Asked, tuple[Expression, Asked]]]
+) -> dict[Expression, Interval]:
     """Return bounds of values that were bought under conditions: the widest of each value."""
     found: dict[Expression, Interval] = {}
     for asked, (_, bare) in pairs:

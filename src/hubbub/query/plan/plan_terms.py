@@ -55,7 +55,7 @@ class PlanTerms:
         def apart(epsilon: Fraction) -> Measured:
             return pair(statistics, calibrate_alike(statistics, epsilon=epsilon))
 
-        def joined(epsilon: Fraction) -> Measured:
+        def join_ends(epsilon: Fraction) -> Measured:
             made = apart(epsilon)
             return made if aggregate is None else measure_both_ends(means, aggregate, made, epsilon=epsilon)
 
@@ -64,12 +64,12 @@ class PlanTerms:
 
         if self.is_of_before:
             if not gaussian:
-                return Chosen(name=BEFORE, epsilon=self.epsilon, made=joined(self.epsilon))
+                return Chosen(name=BEFORE, epsilon=self.epsilon, made=join_ends(self.epsilon))
             pure = [one.mechanism for one in apart(self.epsilon)]
             other = [one.mechanism for one in by_zcdp(self.epsilon)]
             taken = choose_as_before(pure, other, self.policy.budget)
             return Chosen(name=BEFORE, epsilon=self.epsilon, made=pair(statistics, taken))
-        makers = {"pure": joined} | ({"pure apart": apart, "gaussian": by_zcdp} if gaussian else {})
+        makers = {"pure": join_ends} | ({"pure apart": apart, "gaussian": by_zcdp} if gaussian else {})
         ways = [Way(name=name, make=make, events=_events_of, size=size_of) for name, make in makers.items()]
         return make_again(ways, self.ways[0]) if self.ways else self._choose(ways)
 

@@ -13,7 +13,7 @@ import pytest
 from hubbub.engines.lower import private_keys, unit_sums
 from hubbub.engines.lower.aggregate import aggregate
 from hubbub.engines.nodes.scalars import Scalar
-from hubbub.engines.nodes.words import NULL, cast, relation
+from hubbub.engines.nodes.words import NULL, case, cast, infix, name, number, relation
 from hubbub.policy.kinds import Type, of
 from hubbub.policy.tables import TableColumn as Declared
 from hubbub.query.expression import Column
@@ -23,9 +23,11 @@ from tests.engines.raw import printed
 
 WHOLE, REAL, TEXT = (of(one) for one in (Type.INTEGER, Type.REAL, Type.TEXT))
 KINDS = {"x": WHOLE, "y": TEXT, "whole": WHOLE, "real": REAL}
-TABLE = table_of(Declared(name="who", kind=WHOLE), *(Declared(name=name, kind=kind) for name, kind in KINDS.items()))
-SCAN = Scan(table="t", columns=tuple(ScanColumn(name, kind, name) for name, kind in KINDS.items()), unit="who")
-COLUMNS = {name: Column(name, kind) for name, kind in KINDS.items()}
+TABLE = table_of(
+    Declared(name="who", kind=WHOLE), *(Declared(name=column, kind=kind) for column, kind in KINDS.items())
+)
+SCAN = Scan(table="t", columns=tuple(ScanColumn(column, kind, column) for column, kind in KINDS.items()), unit="who")
+COLUMNS = {column: Column(column, kind) for column, kind in KINDS.items()}
 LISTED = (Group(name="x", expression=COLUMNS["x"], values=tuple(range(6))),)
 UNLISTED = (Group(name="y", expression=COLUMNS["y"], values=(), private=True),)
 BOTH = (Group(name="x", expression=COLUMNS["x"], values=(), private=True), *UNLISTED)
@@ -117,7 +119,7 @@ def _everybody_alone(order: Scalar) -> Scalar:
 
 
 def _first_rows_alone(order: Scalar) -> Scalar:
-    return unit_sums.case((unit_sums.infix(">", unit_sums.name("place"), unit_sums.number(0)), unit_sums.name("unit")))
+    return case((infix(">", name("place"), number(0)), name("unit")))
 
 
 FAULTS = {
@@ -142,7 +144,7 @@ def test_a_row_that_is_not_recognised_is_gathered_with_itself(connection: Any, k
     """As where the hashes of two groups of a unit are equal: nothing changes."""
 
     def nobody_alone(order: Scalar) -> Scalar:
-        return unit_sums.name("unit")
+        return name("unit")
 
     with (
         mock.patch.object(unit_sums, "tell_alone", nobody_alone),

@@ -39,8 +39,7 @@ def run() -> Iterator[Row]:
         for rows, users, _ in queries.SIZES:
             path = queries.build(folder, rows, users)
             size = f"{rows // 1_000_000} million rows"
-            alone = queries.plain_seconds(path)
-            private = queries.private_seconds(path, folder)
+            private, alone = queries.seconds(path, folder).values()
             yield Row(what=f"{size}: ours", figures=_figures(private, alone))
             for peer in tuple(waiting.values()):
                 row, again = _asked(peer, path, rows, size)

@@ -168,10 +168,10 @@ def test_neighbours_differ_by_one_unit_in_few_keys(forum: Forum) -> None:
     assert replays(forum) == []
 
 
-def _rows_counted(op: Aggregate, held: Query, units: Scalar) -> tuple[RowSource, Scalar]:
-    source, counted = honest_weighed(op, held, units)
+def _rows_counted(op: Aggregate, held: Query, *, apart: bool) -> tuple[RowSource, Scalar]:
+    source, units = honest_weighed(op, held, apart=apart)
     rows = op.tallies and op.tallies[0].measure is Measure.ROWS and all(group.private for group in op.groups)
-    return source, cast(function("sum", name("t0")), "text") if rows else counted
+    return source, cast(function("sum", name("t0")), "text") if rows else units
 
 
 honest_weighed, honest_chosen = keyed._weigh, keyed.choose

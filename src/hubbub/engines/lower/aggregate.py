@@ -76,7 +76,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     few = 0 < sums.rows_for_a_pair(op) <= sums.FEW and not sums.has_pairs(op.input)
     ranked = few and choosing and not several and op.together is None
     placed = ranked and not private and sums.only_counts(op)
-    apart = ranked and not placed and sums.is_plain(op) and not (private and keyed.needs_pairs(op))
+    apart = ranked and not placed and sums.is_plain(op) and not (private and keyed.is_mixed(op))
     carried, shown = sums.carry_values(op) if apart else ([], None)
     every = coded = _code_rows(op, lowering, keys, shown)
     if least:
@@ -91,7 +91,8 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     elif several:
         pairs = sums.add_singles(op, again) if alone else sums.add_pairs(op, again, grouped=bool(op.groups))
     elif apart:
-        pairs = sums.add_chosen(op, choose(coded, op.most_groups, function("dense_rank"), alone=True), carried)
+        chosen = choose(coded, op.most_groups, function("dense_rank"), alone=True)
+        pairs = sums.add_chosen(op, keyed.weigh_rows(op, chosen), carried)
     elif placed:
         pairs = choose(coded, op.most_groups, function("dense_rank"), places=True)
     else:
@@ -106,7 +107,7 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     keyed_ = choosing or op.together is not None or (several and not op.single)
     secrets = SECRETS if keyed_ else lowering.secrets
     if private:
-        made = keyed.statement(op, pairs, totals, units, keys=keys, secrets=secrets)
+        made = keyed.statement(op, pairs, totals, apart=apart, keys=keys, secrets=secrets)
     else:
         source = within(
             pairs if summed or op.groups else select(None, number(1))

@@ -21,16 +21,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hubbub.engines.lower.histogram import CODE, RANK, rank_rows, split
+from hubbub.engines.lower.histogram import CODE, PLACE, RANK, rank_rows, split
 from hubbub.engines.lower.unit_operations import UNIT
-from hubbub.engines.lower.unit_sums import OWN, tell_alone
+from hubbub.engines.lower.unit_sums import OWN, UNITS, WEIGHT, tell_alone
 from hubbub.engines.nodes.queries import KeyTable, Lowered, Query, RowSource
-from hubbub.engines.nodes.scalars import Apply, Scalar, StructField, Tag
+from hubbub.engines.nodes.scalars import Apply, Scalar, Star, StructField, Tag
 from hubbub.engines.nodes.words import (
     NULL,
     STAR,
     alias,
     but,
+    case,
     cast,
     constant,
     function,
@@ -39,7 +40,6 @@ from hubbub.engines.nodes.words import (
     join,
     name,
     number,
-    over,
     relation,
     select,
     struct,
@@ -55,6 +55,7 @@ from hubbub.query.ops import Aggregate, Cell, ExactCounts, Group
 
 _HALF = 32
 _MIXED = "mixed"
+_CHOSEN, _COUNTED = "chosen", "counted"
 _WEIGHTS, _HELD, _PAIRS = "weights", "held", "pairs"
 
 
@@ -91,33 +92,54 @@ def choose(
     half = name(_MIXED)
     ordered = select(within(rows), STAR, alias(mixed, _MIXED))
     numbered = rank_rows(ordered, rank, [half, name(CODE)], adding=adding, places=True, following=half)
-    return select(within(numbered), but(_MIXED, RANK), alias(tell_alone(half), OWN), where=within_limit)
+    return select(within(numbered), but(_MIXED), alias(tell_alone(half), OWN), where=within_limit)
 
 
-def needs_pairs(op: Aggregate) -> bool:
-    """Return whether it is looked at which unit has which groups, beside what it adds to them."""
-    return op.weight_bits is not None or not all(group.private for group in op.groups)
+def is_mixed(op: Aggregate) -> bool:
+    """Return whether there are public keys beside private ones: then units are counted for the private ones alone."""
+    return not all(group.private for group in op.groups)
+
+
+def weigh_rows(op: Aggregate, chosen: Query) -> Query:
+    """Give, of the rows that ``choose`` has kept and told apart, one of each group the weight that its unit gives it.
+
+    The kept groups of a unit have the ranks 1, 2, … up to their number, and one row of each has the place 0.
+    """
+    if op.weight_bits is None:
+        return chosen
+    most = alias(function("max", name(RANK)), _HELD)
+    own = _weigh_units(select(relation(_CHOSEN), name(UNIT), most, by=[name(UNIT)]))
+    same = infix("=", name(UNIT, of="r"), name(UNIT, of="w"))
+    weight = alias(case((infix("=", name(PLACE, of="r"), number(0)), name(WEIGHT, of="w"))), WEIGHT)
+    weighed = select(join(relation(_CHOSEN, called="r"), within(own, "w"), [same]), Star("r"), weight)
+    return with_once(chosen, _CHOSEN, weighed)
 
 
 def statement(
-    op: Aggregate, pairs: Query, totals: Sequence[Scalar], units: Scalar, *, keys: tuple[KeyTable, ...], secrets: int
+    op: Aggregate,
+    pairs: Query,
+    totals: Sequence[Scalar],
+    *,
+    apart: bool,
+    keys: tuple[KeyTable, ...],
+    secrets: int,
 ) -> Lowered:
     """Make, of what each unit adds to each group that it keeps, rows of keys, units and totals, all as text.
 
-    ``units`` says how many units rows of ``pairs`` are about.
+    ``apart``: the rows are of ``unit_sums.add_chosen``, which says how many units, or weights, each of them is about.
     Where there are public keys too, units are counted for each combination of private ones in rows of their own.
     """
     alone = len(op.groups) == 1
     shown = [cast(name(CODE) if alone else _field(index), "text") for index in range(len(op.groups))]
     tables = keys if op.weight_bits is None else (*keys, _weights(op.most_groups, op.weight_bits))
     if all(group.private for group in op.groups):
-        source, weights = _weigh(op, pairs, units)
+        source, weights = _weigh(op, pairs, apart=apart)
         return Lowered(select(source, *shown, weights, *totals, by=[name(CODE)]), tables, secrets=secrets)
     private = struct({f"k{index}": _field(index) for index, group in enumerate(op.groups) if group.private})
     owner = [] if op.single else [name(UNIT)]
     one = select(relation(_PAIRS), *owner, alias(private, CODE))
     held = one if op.single else select(within(one), *owner, name(CODE), by=[*owner, name(CODE)])
-    source, weights = _weigh(op, held, function("count", STAR))
+    source, weights = _weigh(op, held, apart=False)
     texts = [text if group.private else NULL for text, group in zip(shown, op.groups, strict=True)]
     both = union_all(
         [
@@ -128,17 +150,28 @@ def statement(
     return Lowered(with_once(pairs, _PAIRS, both), tables, secrets=secrets)
 
 
-def _weigh(op: Aggregate, held: Query, units: Scalar) -> tuple[RowSource, Scalar]:
-    """Return rows of units with their combinations of private keys, and what is summed up for each combination.
-
-    Of rows that are not weighed, ``units`` counts them.
-    """
+def _weigh(op: Aggregate, held: Query, *, apart: bool) -> tuple[RowSource, Scalar]:
+    """Return rows of units with their combinations of private keys, and what is summed up for each combination."""
+    if apart:
+        counted = name(UNITS) if op.weight_bits is None else name(WEIGHT)
+        return within(held), cast(function("sum", counted), "text")
     if op.weight_bits is None:
-        return within(held), cast(units, "text")
-    many: Scalar = number(1) if op.single else over(function("count", STAR), partition=[name(UNIT)])
-    counted = within(select(within(held), STAR, alias(many, _HELD)), "weighed")
-    own = join(counted, relation(_WEIGHTS), [infix("=", name(_HELD), name("place", of=_WEIGHTS))])
-    return own, cast(function("sum", name("value", of=_WEIGHTS)), "text")
+        return within(held), cast(function("count", STAR), "text")
+    if op.single:
+        one = within(select(within(held), STAR, alias(number(1), _HELD)), "h")
+        same = infix("=", name(_HELD, of="h"), name("place", of=_WEIGHTS))
+        return join(one, relation(_WEIGHTS), [same]), cast(function("sum", name("value", of=_WEIGHTS)), "text")
+    many = alias(function("count", STAR), _HELD)
+    own = _weigh_units(select(relation(_COUNTED), name(UNIT), many, by=[name(UNIT)]))
+    same = infix("=", name(UNIT, of="r"), name(UNIT, of="w"))
+    weighed = select(join(relation(_COUNTED, called="r"), within(own, "w"), [same]), Star("r"), name(WEIGHT, of="w"))
+    return within(with_once(held, _COUNTED, weighed)), cast(function("sum", name(WEIGHT)), "text")
+
+
+def _weigh_units(held: Query) -> Query:
+    """Return the weight of each unit, of the number of combinations that it holds."""
+    both = join(within(held, "h"), relation(_WEIGHTS), [infix("=", name(_HELD, of="h"), name("place", of=_WEIGHTS))])
+    return select(both, name(UNIT, of="h"), alias(name("value", of=_WEIGHTS), WEIGHT))
 
 
 def _weights(most: int, bits: int) -> KeyTable:

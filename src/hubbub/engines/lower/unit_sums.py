@@ -55,6 +55,8 @@ OWN = "own"
 """The unit of rows that are not alone, and missing for the others."""
 UNITS = "units"
 """How many units a row of ``add_chosen`` is about."""
+WEIGHT = "weight"
+"""Where units weigh their groups: the weight of one, in one row of it."""
 
 
 def prepare_value(tally: Tally, value: Scalar, kind: Kind) -> Scalar:
@@ -183,8 +185,11 @@ def add_chosen(op: Aggregate, chosen: Query, carried: Sequence[str]) -> Query:
     how many units these are.
     """
     own, alone = name(OWN), missing(name(OWN))
-    ready = select(within(chosen), own, name(CODE), *_prepare_values(op, carried))
+    weight = [] if op.weight_bits is None else [name(WEIGHT)]
+    ready = select(within(chosen), own, name(CODE), *weight, *_prepare_values(op, carried))
     made = [alias(case((alone, function("count", STAR)), otherwise=number(1)), UNITS)]
+    if op.weight_bits is not None:
+        made.append(alias(function("sum", name(WEIGHT)), WEIGHT))
     for index, tally in enumerate(op.tallies):
         every = _gather_rows(index, tally)
         if every is None:

@@ -56,6 +56,17 @@ def test_the_name_of_a_subject_builds_no_other() -> None:
     assert "scipy.stats" not in modules
 
 
+def test_the_audit_of_an_estimator_loads_no_engine_and_no_session() -> None:
+    """From the name to the last draw: an audit of a fit on arrays begins as soon as scikit-learn is there."""
+    modules = loaded(
+        "from hubbub.audit.examine import Settings, examine\n"
+        "from hubbub.audit.subjects.registry import subject_of\n"
+        "assert examine(subject_of('learn: PCA'), settings=Settings(samples=1000)).tried.pairs"
+    )
+    assert not {"duckdb", "sqlglot", "sklearn.cluster"} & modules
+    assert not {name for name in modules if name.startswith(("hubbub.session", "hubbub.publish"))}
+
+
 def test_type_checkers_see_the_names_where_they_are_loaded_from() -> None:
     tree = ast.parse(Path(hb.__file__ or "").read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))

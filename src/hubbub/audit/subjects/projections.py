@@ -7,15 +7,17 @@ exact values differ most between the sides: an event that is spread over many nu
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hubbub.mechanisms import Gaussian, Geometric, Mechanism, ObjectivePerturbation, PerGroup, Quantiles
 from hubbub.mechanisms.base import Array
 from hubbub.mechanisms.integers import as_integers
-from hubbub.query.ops import ExactCounts
-from hubbub.query.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from hubbub.query.ops import ExactCounts
+    from hubbub.query.plan.plan import Plan
 
 _COARSE = 8
 _MOST = 50.0
@@ -87,7 +89,7 @@ _MOST_STEPS = 4096
 class Looked:
     """A function of answers, fixed by the plan and the exact numbers of two databases that were made up."""
 
-    def __init__(self, plan: Plan, x: Sequence[ExactCounts], y: Sequence[ExactCounts]) -> None:
+    def __init__(self, plan: "Plan", x: "Sequence[ExactCounts]", y: "Sequence[ExactCounts]") -> None:
         self._parts = [
             (measurement.mechanism, *(measurement.take(side) for side in sides))
             for one, *sides in zip(plan.sets or (plan,), x, y, strict=True)
@@ -99,7 +101,7 @@ class Looked:
         self._kept = sorted({*kept, max(at for _, at in moved)}) if moved else []
 
     @classmethod
-    def at(cls, plan: Plan, x: Sequence[ExactCounts], y: Sequence[ExactCounts]) -> "Looked | None":
+    def at(cls, plan: "Plan", x: "Sequence[ExactCounts]", y: "Sequence[ExactCounts]") -> "Looked | None":
         """None where an answer is one number, or keys are selected, so that there is nothing to bring down."""
         parts = plan.sets or (plan,)
         if any(one.selection is not None for one in parts):

@@ -21,7 +21,7 @@ from hubbub.audit.outputs import Outputs, Raised
 from hubbub.audit.report import Report
 from hubbub.audit.subject import Claim, Pair
 from hubbub.audit.subjects import draws as drawn
-from hubbub.audit.subjects.in_process.fitted import apart
+from hubbub.audit.subjects.in_process.apart import apart
 from hubbub.audit.subjects.in_process.inside import FIXED, Seen, World, ask, counted_by, faults
 from hubbub.audit.subjects.made_up_tables import OfTables, print_pair
 from hubbub.audit.subjects.projections import Looked

@@ -47,7 +47,7 @@ class BlockProgram:
                 self._numbers.append(one)
             return places[id(one)]
 
-        self._wanted = [place(one) for one in wanted]
+        self._wanted, self._wanted_numbers = [place(one) for one in wanted], list(wanted)
         self._start = [_constant(one) for one in self._numbers]
         self._arguments = [[places[id(argument)] for argument in one.arguments] for one in self._numbers]
         steps = list(enumerate(self._arguments))
@@ -87,10 +87,10 @@ class BlockProgram:
                     out = values[free[0]] if free else block.room(at, one.width)
                     own.add(at)
                 values[at] = work(*given, *one.constants, out=out)
-        widths = [self._numbers[at].width for at in self._wanted]
+        shapes = [(block.rows,) if one.width is None else (one.width, block.rows) for one in self._wanted_numbers]
         return [
-            np.broadcast_to(values[at], (block.rows,) if width is None else (width, block.rows))
-            for at, width in zip(self._wanted, widths, strict=True)
+            values[at] if values[at].shape == shape else np.broadcast_to(values[at], shape)
+            for at, shape in zip(self._wanted, shapes, strict=True)
         ]
 
 
@@ -137,7 +137,7 @@ def _columns(one: Number, _: Any, block: Block) -> Array:
         start += table.shape[1]
     found = parts[0] if len(parts) == 1 else np.concatenate(parts, out=block.room(id(one), one.width))
     found = found[0] if one.width is None else found
-    if np.isfinite(found.sum()):
+    if np.isfinite(np.einsum("i->" if one.width is None else "ij->", found)):  # half the time of found.sum()
         block.complete.append(found)
         return found
     return np.where(np.isfinite(found), found, np.nan)

@@ -110,7 +110,7 @@ def _add_block(sums: SumsRequest, codes: Sequence[Array], values: Array) -> Iter
 
 def _add_exactly(sums: SumsRequest, codes: Sequence[Array], values: Array) -> Iterator[Array]:
     if not codes:
-        yield _whole(values @ values.T if sums.products else values.sum(axis=1)[None])
+        yield _whole(values @ values.T if sums.products else np.einsum("ij->i", values)[None])
     for code, block in zip(sums.codes, codes, strict=True):
         for family in np.atleast_2d(block):
             yield _in_places(code, family.astype(np.intp), None if sums.values is None else values)

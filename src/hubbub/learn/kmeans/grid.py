@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from sklearn.cluster import KMeans as Exact
 from sklearn.exceptions import ConvergenceWarning
 
 from hubbub.learn.kmeans.axes import BinnedAxis, Box, Grid, Shadow, find_bins
@@ -123,6 +122,8 @@ def _closer(axis: BinnedAxis, mass: Array, rows: float) -> BinnedAxis:
 
 def _cluster(grid: Grid, counted: NoisyHistogram, clusters: int, *, rows: float) -> Found:
     """Weighted k-means of the cells that are not faint."""
+    from sklearn.cluster import KMeans as Exact  # a third of a second that no other estimator needs
+
     (counts,) = counted.tables
     share = min(max(clusters * counted.deviation / rows, FAINTEST), FAINT[len(grid.axes) > FLAT])
     kept = np.flatnonzero(counts > faint(grid.size, counted, rows=rows, share=share))

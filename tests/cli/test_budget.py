@@ -221,7 +221,7 @@ def test_a_budget_is_raised_lowered_closed_and_opened_again(run: Run, tmp_path: 
     run("budget", "set", path, "people", "--epsilon", "1")
     with opened(path) as ledger:
         (only,) = ledger.statements()
-        assert (only.closed, only.budget.epsilon, only.budget.delta) == (False, 1, Fraction(1, 10**9))
+        assert (only.closed, only.budget.epsilon, only.budget.delta) == (False, Fraction(1), Fraction(1, 10**9))
         assert [entry.kind for entry in ledger.entries()] == ["ledger", "account", "budget", "budget", "budget"]
     shown = run("ledger", "show", path).output
     assert "account on people: closed" in shown

@@ -118,7 +118,7 @@ def crashes(bench: Bench) -> None:
     tally.violations += [f"key {key} was never answered" for key in sorted(unanswered)]
     with bench.opened() as ledger:
         found = findings(ledger, lines)
-        left = [holder for holder in ledger.statements() if holder.account == "town" and holder.left.loss]
+        left = [holder for holder in ledger.statements() if holder.account == "town" and holder.left.pure]
     tally.violations += found.problems + [f"{holder.name or 'town'} has {holder.left} left" for holder in left]
     tally.charges += found.charges
     tally.entries += found.entries

@@ -202,3 +202,61 @@ def test_names_cannot_draw(run: Run, tmp_path: Path) -> None:
     assert "\\u202e" in folded.replace(" ", "")
     assert "\u202e" not in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
+
+
+def test_a_budget_is_raised_lowered_closed_and_opened_again(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    run("budget", "open", path, "people", "--epsilon", "4", "--delta", "1e-9")
+    done = run("budget", "set", path, "people", "--epsilon", "6")
+    assert done.exit_code == 0
+    assert "had ε = 4, δ = 1e-9 (add-remove)" in done.output
+    assert "It has ε = 6, δ = 1e-9 (add-remove) now" in done.output
+    assert "of which ε = 6 (ρ = " in done.output
+    assert "greatest budget that was ever in force" in done.output
+    closed = run("budget", "set", path, "people", "--close")
+    assert "It is closed" in closed.output
+    assert "closed" in run("budget", path).output
+    with opened(path) as ledger:
+        assert ledger.statement("people").closed
+    run("budget", "set", path, "people", "--epsilon", "1")
+    with opened(path) as ledger:
+        (only,) = ledger.statements()
+        assert (only.closed, only.budget.epsilon, only.budget.delta) == (False, Fraction(1), Fraction(1, 10**9))
+        assert [entry.kind for entry in ledger.entries()] == ["ledger", "account", "budget", "budget", "budget"]
+    shown = run("ledger", "show", path).output
+    assert "account on people: closed" in shown
+
+
+def test_a_limit_below_an_account_is_set(run: Run, ledger: Path) -> None:
+    run("budget", "project", ledger, "people", "study", "--epsilon", "1/2")
+    done = run("budget", "set", ledger, "people", "--project", "study", "--epsilon", "1/4")
+    assert 'Project "study" of account "people"' in done.output
+    assert "greatest" not in done.output
+    with opened(ledger) as looked:
+        assert looked.statement("people", "project", "study").budget.epsilon == Fraction(1, 4)
+    assert run("budget", "set", ledger, "people", "--project", "none", "--close").exit_code != 0
+
+
+def test_history_says_who_spent_what_on_what(run: Run, ledger: Path, tmp_path: Path) -> None:
+    with opened(ledger) as looked:
+        lines = [entry.content for entry in looked.entries() if entry.kind == "charge"]
+    done = run("budget", "history", ledger, "--picture", tmp_path / "spent.png")
+    assert done.exit_code == 0
+    for line in lines:
+        assert line["principal"] in done.output
+        assert line["question"][:8] in done.output
+    assert "█" in done.output
+    assert (tmp_path / "spent.png").read_bytes()[:4] == b"\x89PNG"
+    assert run("budget", "history", ledger, "--account", "nobody").exit_code != 0
+
+
+def test_what_is_left_is_the_largest_epsilon_to_ask_for(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    run("budget", "open", path, "people", "--epsilon", "4", "--delta", "1e-9")
+    (told,) = json.loads(run("budget", path, "--json").output)["holders"]
+    assert (told["largest_epsilon"], told["left_pure"], told["spent_pure"]) == ("4/1", "4/1", "0/1")
+    with Ledger(path, marks=Marks(tmp_path / "state")) as ledger:
+        ledger.reserve(asked("noise", principal="owner"))
+    (told,) = json.loads(run("budget", path, "--json").output)["holders"]
+    assert (told["left_pure"], told["spent_pure"]) == (None, None)
+    assert Fraction(1) < Fraction(told["largest_epsilon"]) <= 4

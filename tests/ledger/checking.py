@@ -13,6 +13,7 @@ from typing import Any
 from hubbub.ledger import Entry, Ledger
 from hubbub.ledger.entry import GENESIS, chain_hash
 from hubbub.ledger.verify.verify import verify
+from hubbub.privacy.filter import FamilyFilter
 
 Balance = list[int]
 """Loss, failure mass and number of charges."""
@@ -29,11 +30,19 @@ class Findings:
     problems: list[str] = field(default_factory=list)
 
 
+_NO_EPSILON = 1 << 70
+
+
+def _epsilon_of(pure: int | None) -> int:
+    """Units of ε, where none at all is more than any."""
+    return _NO_EPSILON if pure is None else pure
+
+
 @dataclass(kw_only=True)
 class _Books:
     """What the entries say."""
 
-    balances: dict[str, Balance] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
+    balances: dict[str, Balance] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each key was given to a request."""
     charge_of: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -49,6 +58,7 @@ class _Books:
                 balance[0] += content["loss"]
                 balance[1] += content["failure"]
                 balance[2] += 1
+                balance[3] = min(_NO_EPSILON, balance[3] + _epsilon_of(content["pure"]))
         if entry.kind in ("charge", "serve"):
             whose = content["principal"], content["key"]
             self.uses[whose] += 1
@@ -107,8 +117,9 @@ def _balanced(ledger: Ledger, books: _Books, found: Findings) -> Iterable[str]:
     for statement in ledger.statements():
         who = f"{statement.account}/{statement.kind}/{statement.name}"
         spent, terms = statement.spent, statement.budget.filter
-        found.balances[who] = [spent.loss, spent.failure, spent.charges]
-        if spent.loss > terms.loss_cap or spent.failure > terms.failure_cap:
+        found.balances[who] = [spent.loss, spent.failure, spent.charges, _epsilon_of(spent.pure)]
+        by_epsilon = isinstance(terms, FamilyFilter) and _epsilon_of(spent.pure) <= terms.pure_cap
+        if (spent.loss > terms.loss_cap and not by_epsilon) or spent.failure > terms.failure_cap:
             yield f"{who} is over its cap by {spent.loss - terms.loss_cap} and {spent.failure - terms.failure_cap}"
         if found.balances[who] != books.balances[who]:
             yield f"{who} has spent {books.balances[who]}, but its balance says {found.balances[who]}"

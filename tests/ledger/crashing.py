@@ -181,9 +181,10 @@ class TrappedLedger(Ledger):
 def set_up(location: str | Path, marks: Marks, *, lives: int, rounds: int = 1) -> None:
     """Accounts that hold exactly what so many lives will spend, and limits below them that hold exactly that too."""
     times = lives * rounds
-    two = Budget(epsilon=2 * STEP * times)
+    small = Fraction(1, 10**12)
+    two = Budget(epsilon=2 * STEP * times, delta=small)
     with Ledger(location, marks=marks) as ledger:
-        ledger.open_account("town", Budget(epsilon=5 * STEP * times))
+        ledger.open_account("town", Budget(epsilon=5 * STEP * times, delta=small))
         ledger.open_account("city", Budget(epsilon=Fraction(40) * times, delta=Fraction(1, 10**6)))
         ledger.open_project("town", "study", two)
         ledger.grant("town", "ann", limit=two, project="study")

@@ -17,7 +17,7 @@ from hubbub.gate.meter import answered
 from hubbub.ledger import OWNER, Ask, Ledger, Marks
 from hubbub.ledger.stores.opening import store_at
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Budget
+from hubbub.privacy.filter import Budget, FamilyFilter
 from tests.ledger.asking import gaussian, pure, thresholded
 from tests.ledger.crashing import Trap, TrappedMarks, TrappedStore
 
@@ -62,7 +62,8 @@ class Race:
         for budget in filter(None, (self.budget, self.project, self.limit)):
             terms = budget.filter
             cost = terms.charge_of(self.event)
-            counts.append(terms.loss_cap // cost.loss)
+            by_epsilon = terms.pure_cap // cost.pure if isinstance(terms, FamilyFilter) and cost.pure else 0
+            counts.append(max(terms.loss_cap // cost.loss, by_epsilon))
             if cost.failure:
                 counts.append(terms.failure_cap // cost.failure)
         return min(counts)
@@ -76,6 +77,14 @@ RACES: dict[str, Race] = {
     "pure": Race(event=pure(Fraction(1, 16)), budget=Budget(epsilon=Fraction(11, 16))),
     "pure less a unit": Race(
         event=pure(Fraction(1, 16)), budget=Budget(epsilon=Fraction(11, 16) - Fraction(1, 1 << 40))
+    ),
+    "epsilon beside rho": Race(event=pure(Fraction(1, 16)), budget=_zcdp(Fraction(11, 16), Fraction(1, 10**9))),
+    "epsilon beside rho, below an account": Race(
+        event=pure(Fraction(1, 16)),
+        budget=_zcdp(Fraction(12, 16), Fraction(1, 10**9)),
+        project=_zcdp(Fraction(11, 16), Fraction(1, 10**9)),
+        limit=_zcdp(Fraction(7, 16), Fraction(1, 10**9)),
+        principal="ann",
     ),
     "rho": Race(event=gaussian(Fraction(1, 150)), budget=_zcdp(2)),
     "failure pool": Race(event=thresholded(Fraction(1, 100), Fraction(1, 10**6) / 20), budget=_zcdp(2)),

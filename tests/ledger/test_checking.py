@@ -54,7 +54,7 @@ def test_nothing_is_found_where_nothing_is_wrong(ledger: Ledger) -> None:
     found = findings(ledger, seen)
     assert found.problems == []
     assert (found.charges, found.entries) == (1, 4)
-    assert found.balances == {"patients/account/": [1 << 39, 0, 1]}
+    assert found.balances == {"patients/account/": [1 << 39, 0, 1, 1 << 39]}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def check_the_end(job: Job, ledger: Ledger) -> Findings:
     lives = len(job.lives) * job.rounds
     assert found.charges == 5 * lives
     for holder in (statement for statement in ledger.statements() if statement.account == "town"):
-        assert holder.left.loss == 0, holder
+        assert holder.left.pure == 0, holder
     return found
 
 

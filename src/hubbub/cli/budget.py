@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -143,6 +144,31 @@ def grant(
         within = f' within project "{under}"' if under else ""
         good = f"until {_moment(until)}" if until else "without an end"
         say(f'"{principal}" may spend {upto} from account "{account}"{within}, {good}.')
+
+
+@app.command()
+def history(
+    *,
+    ledger: LedgerArgument = None,
+    account: Annotated[str | None, typer.Option(help="This account alone.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it too: a .png, .svg or .pdf (needs hubbub[plot]).")
+    ] = None,
+) -> None:
+    """Show what was spent by whom on what, over time."""
+    from hubbub.cli.printing import progress, say
+    from hubbub.cli.reporting import print_history
+    from hubbub.ledger.report import report
+
+    with open_to_read(ledger) as opened:
+        with progress("reading the ledger") as told:
+            found = report(opened, account=account, progress=told)
+        print_history(found, place=opened.store.location)
+    if picture is not None:
+        from hubbub.report.spending import plot_spending
+
+        plot_spending(found.accounts).figure.savefig(picture, dpi=150)
+        say("", f"Drawn in {picture}.")
 
 
 @app.command("set")

@@ -218,6 +218,11 @@ def _what(kind: str, content: Mapping[str, Any]) -> str:
         case "renewal":
             named = f" {content['name']}" if content["name"] else ""
             return f"{content['holder']}{named} on {content['account']}: period {content['period']}"
+        case "budget":
+            named = f" {content['name']}" if content["name"] else ""
+            terms = content["terms"]
+            to = "closed" if terms["closed"] else f"ε = {terms['epsilon']}, δ = {terms['delta']}"
+            return f"{content['holder']}{named} on {content['account']}: {to}"
         case "fact":
             return f"{content['name']} of {content['account']}, paid by entry {content['paid']}"
     return json.dumps(content, sort_keys=True)

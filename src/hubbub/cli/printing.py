@@ -27,7 +27,7 @@ from rich.text import Text
 from hubbub.ledger.terms import Statement
 from hubbub.ledger.verify.verify import Progress as Report
 from hubbub.privacy.affordable import tell_room
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge, FamilyFilter, Spent
+from hubbub.privacy.filter import DELTA_UNIT, Charge, Filter, Spent, share_spent, words_of
 from hubbub.privacy.loss import number
 from hubbub.privacy.ways import Payer
 
@@ -110,18 +110,8 @@ def percent(share: float) -> str:
 
 
 def share_of(statement: Statement) -> float:
-    """Return the share of a budget that is spent: of its ε or ρ, or of its failure mass where that is more.
-
-    Of two sums that admit charges, the one that has more left says how far the budget goes.
-    """
-    counted, spent = statement.budget.filter, statement.spent
-    sums = [spent.loss / counted.loss_cap if counted.loss_cap else 1.0]
-    if isinstance(counted, FamilyFilter) and spent.pure is not None:
-        sums.append(spent.pure / counted.pure_cap if counted.pure_cap else 1.0)
-    parts = [min(sums)]
-    if counted.failure_cap:
-        parts.append(spent.failure / counted.failure_cap)
-    return max(parts)
+    """Return the share of a budget that is spent, in its present period."""
+    return share_spent(statement.budget.filter, statement.spent)
 
 
 def room(statement: Statement) -> str:
@@ -131,10 +121,10 @@ def room(statement: Statement) -> str:
     return tell_room(payer, delta=budget.delta / 100, failure=bool(budget.delta))
 
 
-def amount(symbol: str, spent: Charge | Spent) -> str:
-    """Units for a person."""
+def amount(counted: Filter, spent: Charge | Spent) -> str:
+    """Units for a person, in each sum that an account counts in."""
     beside = f", δ₀ = {units(spent.failure, DELTA_UNIT)}" if spent.failure else ""
-    return f"{symbol} = {units(spent.loss, LOSS_UNIT)}{beside}"
+    return words_of(counted, spent) + beside
 
 
 def units(count: int, unit: Fraction) -> str:

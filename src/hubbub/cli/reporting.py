@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from hubbub.cli.printing import amount, bar, cell, complain, percent, prose, say, shorten, table, units
+from hubbub.cli.printing import amount, bar, cell, complain, percent, prose, say, shorten, table
 from hubbub.ledger.report import AccountReport, LedgerReport, SpendingTotals
 from hubbub.ledger.verify.recompute import Shortfall
-from hubbub.privacy.filter import LOSS_UNIT
+from hubbub.privacy.filter import Filter, share_spent
 from hubbub.privacy.loss import number
 
 _LINES = 15
@@ -34,7 +34,9 @@ def _account(account: AccountReport) -> None:
     every = f", anew every {account.renewal.days} days" if account.renewal else ""
     prose(f"budget {budget} ({account.budget.neighbors}){every}, opened {account.opened:%Y-%m-%d}", indent=2)
     charges = f"{account.lifetime.charges:,} charge{'' if account.lifetime.charges == 1 else 's'}"
-    prose(f"spent {account.odometer} in {charges}: {amount(account.symbol, account.lifetime)} added up", indent=2)
+    prose(
+        f"spent {account.odometer} in {charges}: {amount(account.budget.filter, account.lifetime)} added up", indent=2
+    )
     if account.fixed is not None:
         prose(
             f"as if the questions had been fixed in advance: {account.fixed.loss} "
@@ -46,24 +48,50 @@ def _account(account: AccountReport) -> None:
     say("", _timeline(account))
     if len(account.periods) > 1:
         say("", _periods(account))
-    say("", _totals("By principal", account.symbol, account.principals))
+    say("", _totals("By principal", account.budget.filter, account.principals))
     if account.projects:
-        say("", _totals("By project", account.symbol, account.projects))
+        say("", _totals("By project", account.budget.filter, account.projects))
     say("", _charges(account))
     say("")
     _verdict(account)
 
 
 def _timeline(account: AccountReport) -> Table:
-    days = account.days()
-    made = table(f"Spending, day by day ({account.symbol})", "day", "spent", "total", "", right=("spent", "total"))
-    cap = account.budget.filter.loss_cap * max(1, len(account.periods))
+    days, counted = account.timeline(), account.budget.filter
+    made = table("Spending, day by day", "day", "spent in its period", "of the budget", right=())
     if len(days) > _DAYS:
-        made.title = cell(f"Spending, the last {_DAYS} of {len(days)} days ({account.symbol})", "bold")
-    for day, spent, total in days[-_DAYS:]:
-        share = total / cap if cap else 1.0
-        drawn = bar(share, _BAR) + cell(f" {percent(share)}")
-        made.add_row(cell(day), cell(units(spent, LOSS_UNIT)), cell(units(total, LOSS_UNIT)), drawn)
+        made.title = cell(f"Spending, the last {_DAYS} of {len(days)} days", "bold")
+    for day, spent in days[-_DAYS:]:
+        share = share_spent(counted, spent)
+        made.add_row(cell(day), cell(amount(counted, spent)), bar(share, _BAR) + cell(f" {percent(share)}"))
+    return made
+
+
+def print_history(report: LedgerReport, *, place: str) -> None:
+    """What was spent by whom on what, and when."""
+    say(place)
+    for account in report.accounts:
+        budget = account.budget.filter.budget
+        say("")
+        prose(f'Account "{account.name}", budget {budget}')
+        if not account.lines:
+            prose("Nothing was spent yet.", indent=2)
+            continue
+        for moment, changed, closed in account.changes:
+            to = "closed" if closed else f"changed to {changed.filter.budget}"
+            prose(f"{moment:%Y-%m-%d}: the budget was {to}", indent=2)
+        say("", _timeline(account))
+        say("", _by_question(account))
+
+
+def _by_question(account: AccountReport) -> Table:
+    found = account.by_question()
+    title = "By whom, on what" if len(found) <= _LINES else f"By whom, on what: the {_LINES} dearest of {len(found):,}"
+    made = table(title, "who", "question", "charges", "spent", right=("charges",))
+    for who, question, spent in found[:_LINES]:
+        made.add_row(
+            cell(who), cell(shorten(question, 60)), cell(spent.charges), cell(amount(account.budget.filter, spent))
+        )
     return made
 
 
@@ -74,12 +102,12 @@ def _periods(account: AccountReport) -> Table:
     return made
 
 
-def _totals(title: str, symbol: str, totals: Mapping[str, SpendingTotals]) -> Table:
+def _totals(title: str, counted: Filter, totals: Mapping[str, SpendingTotals]) -> Table:
     made = table(title, "who", "charges", "spent", "shared", "paid for those", right=("charges", "shared"))
     for who, one in totals.items():
         made.add_row(
-            *(cell(who), cell(one.spent.charges), cell(amount(symbol, one.spent))),
-            *(cell(one.shares.charges), cell(amount(symbol, one.shares) if one.shares.charges else "–")),
+            *(cell(who), cell(one.spent.charges), cell(amount(counted, one.spent))),
+            *(cell(one.shares.charges), cell(amount(counted, one.shares) if one.shares.charges else "–")),
         )
     return made
 
@@ -96,7 +124,7 @@ def _charges(account: AccountReport) -> Table:
         question = shorten(line.question, 60) + shorten(f" v{line.version}{state}{public}{shared}", 60)
         made.add_row(
             *(cell(line.entry), cell(f"{line.moment:%Y-%m-%d %H:%M}"), who, question),
-            *(cell(amount(account.symbol, line.spent)), cell(units(line.after.loss, LOSS_UNIT))),
+            *(cell(amount(account.budget.filter, line.spent)), cell(amount(account.budget.filter, line.after))),
         )
     return made
 

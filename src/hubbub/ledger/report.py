@@ -107,6 +107,19 @@ class AccountReport:
         ]
         return [(day, loss, total) for (day, loss), total in zip(days, accumulate(s for _, s in days), strict=True)]
 
+    def timeline(self) -> list[tuple[date, Spent]]:
+        """Each day on which something was spent, and what its period had spent by its end."""
+        return [(day, list(lines)[-1].after) for day, lines in groupby(self.lines, key=lambda line: line.moment.date())]
+
+    def by_question(self) -> list[tuple[str, str, Spent]]:
+        """Who has paid for which question, and how much altogether; the dearest first."""
+        sums: dict[tuple[str, str], Spent] = {}
+        for line in self.lines:
+            key = line.principal, line.question
+            sums[key] = sums.get(key, Spent()).plus(line.spent)
+        found = [(who, question, spent) for (who, question), spent in sums.items()]
+        return sorted(found, key=lambda one: -one[2].loss)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerReport:

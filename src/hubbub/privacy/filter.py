@@ -50,6 +50,7 @@ __all__ = [
     "history_of",
     "price_of",
     "refusal",
+    "share_spent",
     "whole_units_rounded_down",
     "words_of",
 ]
@@ -219,6 +220,20 @@ def filter_for(*, epsilon: Real, delta: Real = 0, neighbors: Neighbors = Neighbo
     if slack == 0:
         return PureFilter(epsilon=total, neighbors=neighbors)
     return FamilyFilter(epsilon=total, delta=slack, neighbors=neighbors)
+
+
+def share_spent(terms: Filter, spent: Spent) -> float:
+    """Return the share of a budget that is spent: of its ε or ρ, or of its failure mass where that is more.
+
+    Of two sums that admit charges, the one that has more left says how far the budget goes.
+    """
+    if terms.closed:
+        return 1.0
+    sums = [spent.loss / terms.loss_cap if terms.loss_cap else 1.0]
+    if isinstance(terms, FamilyFilter) and spent.pure is not None:
+        sums.append(spent.pure / terms.pure_cap if terms.pure_cap else 1.0)
+    failure = spent.failure / terms.failure_cap if terms.failure_cap else 0.0
+    return max(min(sums), failure)
 
 
 def price_of(terms: Filter, events: Sequence[Event]) -> Charge:

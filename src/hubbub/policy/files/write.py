@@ -27,7 +27,7 @@ ledger = {ledger}
 [budget]
 account = {account}           # one for all tables about the same people
 epsilon = 1                   # what all answers together may tell about one of them
-delta = 0                     # above 0 (far below 1 / number of people): Gaussian noise, and costs counted in ρ
+delta = 0                     # above 0 (far below 1 / number of people): Gaussian noise too, where it errs less
 neighbors = "add-remove"      # or "replace-one"
 
 [limits]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hubbub.ledger.report import AccountReport
 from hubbub.privacy.filter import share_spent
-from hubbub.query.answer.render import clean
+from hubbub.query.answer.printable import clean
 from hubbub.report.plot import new_axes
 
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # told apart by any eye

@@ -206,6 +206,7 @@ class World:
         self.engine.reads.clear()
         self.engine.counted.clear()
         self.engine.broken = False
+        self.ledger.open_account(policy.account, policy.budget)  # for no files: rows that were made up share nobody
         return Database(policy, ledger=self.ledger, engine=self.engine)
 
     def close(self) -> None:

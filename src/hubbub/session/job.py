@@ -48,6 +48,8 @@ class Job(Generic[T]):
     """Read, measure, and return the text to store. It may read further requests that depend on what was measured."""
     present: Callable[[Reply], T]
     """Make what is returned of the stored text alone."""
+    stage: str = "answering"
+    """What it does, in public words, for whoever waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from hubbub.engines.base import Engine, Run
 from hubbub.engines.public import before_the_charge
 from hubbub.gate.attempt import Log
 from hubbub.gate.meter import answered
+from hubbub.gate.receipts import Receipts
 from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
@@ -27,6 +28,7 @@ from hubbub.query.missing.looks import any_facts, shares
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
 from hubbub.session.job import Draft, Foreseen, Job, Known
+from hubbub.session.stages import tell
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -57,8 +59,12 @@ class Session:
         What was answered before is served from the ledger, and nothing is read.
         """
         self.check_grant()
-        job = self._complete(asked, key=key) if isinstance(asked, Draft) else asked
-        return self._ready(job, self.ask_of(job, key=key))()
+        receipts = Receipts()
+        try:
+            job = self._complete(asked, key=key, receipts=receipts) if isinstance(asked, Draft) else asked
+            return self._ready(job, self.ask_of(job, key=key), receipts)()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(str(receipts)) from None
 
     def foresee(self, draft: Draft[P, Any]) -> Foreseen[P]:
         """Plan a draft for nothing: with the facts that the asker holds, and with any values for the others."""
@@ -85,7 +91,7 @@ class Session:
             key=key,
         )
 
-    def _complete(self, draft: Draft[Any, T], *, key: str | None) -> Job[T]:
+    def _complete(self, draft: Draft[Any, T], *, key: str | None, receipts: Receipts) -> Job[T]:
         """Buy the facts that a draft lacks; everything that can be refused is refused before the first charge."""
         known, unknown = self.facts(draft.wanted)
         _, rest = shares(unknown, draft.price)
@@ -95,7 +101,7 @@ class Session:
             return draft.job(draft.plan(ordered, rest))
 
         if unknown:
-            bought = self._buyer().obtain(
+            bought = self._buyer(receipts).obtain(
                 unknown, price=draft.price, then=lambda facts: self.ask_of(job_with(known | facts), key=key)
             )
             known |= bought
@@ -106,10 +112,16 @@ class Session:
         known = self._buyer().held(wanted)
         return known, tuple(fact for fact in wanted if fact not in known)
 
-    def _buyer(self) -> Buyer:
-        return Buyer(policy=self.policy, ledger=self.ledger, principal=self.principal, ready=self._ready)
+    def _buyer(self, receipts: Receipts | None = None) -> Buyer:
+        charged = Receipts() if receipts is None else receipts
+        return Buyer(
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            ready=lambda job, ask: self._ready(job, ask, charged),
+        )
 
-    def _ready(self, job: Job[T], ask: Ask) -> Callable[[], T]:
+    def _ready(self, job: Job[T], ask: Ask, receipts: Receipts) -> Callable[[], T]:
         """Prepare a job that lacks nothing, and return what takes it from its charge to what it presents."""
         runs = [(request, self._prepare(request)) for request in job.requests]
 
@@ -120,6 +132,7 @@ class Session:
             return self._engine.prepare(request, tables=self.policy.tables)()
 
         def answer() -> T:
+            tell(job.stage)
             try:
                 return answered(
                     self.ledger,
@@ -128,6 +141,7 @@ class Session:
                     present=job.present,
                     meanwhile=runs[0][1].begin if runs else None,
                     log=self.log,
+                    receipts=receipts,
                 )
             finally:
                 for _, run in runs:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Charge
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Budget, Charge
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.printable import clean
 from hubbub.query.missing.bought import WantedFact
@@ -70,8 +70,7 @@ class Explanation:
         }
 
     def _amount(self, units: int) -> str:
-        symbol = "ε" if self.plan.policy.budget.delta == 0 else "ρ"
-        return f"{symbol} = {float(units * LOSS_UNIT):.6g}"
+        return write_amount(self.plan.policy.budget, units)
 
     def __str__(self) -> str:
         told = self.to_dict()
@@ -99,6 +98,12 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def write_amount(budget: Budget, units: int) -> str:
+    """Write an amount as the account of a budget counts it."""
+    symbol = "ε" if budget.delta == 0 else "ρ"
+    return f"{symbol} = {float(units * LOSS_UNIT):.6g}"
 
 
 def _where(told: dict[str, Any]) -> str:

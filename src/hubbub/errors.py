@@ -300,6 +300,10 @@ class MissingExtra(HubbubError, ImportError):
         )
 
 
+class LearningWarning(UserWarning):
+    """A fit is no better than chance, is paid for several times, or follows one that is not private."""
+
+
 class ConformanceError(HubbubError, AssertionError):
     """A mechanism is not what it claims to be: the sentence says which check failed, and by how much."""
 

@@ -320,7 +320,9 @@ class Database:
         )
         taken = lesson.read(wish, self.policy, self._catalogue())
         taken.rehearse()
-        return self._session.run(fit_job(taken, policy=self.policy), key=key)
+        learned = self._session.run(fit_job(taken, policy=self.policy), key=key)
+        learned.warn_of_claim()
+        return learned
 
     @require_grant
     def schema(self, table: str | None = None) -> Listing:

@@ -57,13 +57,13 @@ def _grow() -> None:
     from hubbub.cli.lab.attack_people import add
     from hubbub.cli.lab.tour import tour
 
-    app.command()(query.query)
-    app.command()(query.explain)
-    app.command()(query.diagnose)
-    app.command()(describe.describe)
-    app.command()(publish.publish)
     app.command()(init.init)
     app.command()(check.check)
+    app.command()(describe.describe)
+    app.command()(query.explain)
+    app.command()(query.query)
+    app.command()(query.diagnose)
+    app.command()(publish.publish)
     app.command()(audit.audit)
     app.command()(tour)
     add(attack.app)

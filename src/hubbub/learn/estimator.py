@@ -204,7 +204,7 @@ def _claim(excess: str, tuition: Tuition, data: Features) -> FitClaim:
     )
     return FitClaim(
         epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess,
-        useless=tuition.useless,
+        useless=bool(tuition.useless),
     )  # fmt: skip
 
 

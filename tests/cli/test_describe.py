@@ -42,7 +42,7 @@ def test_show_tables_is_a_question_without_a_price(run: Run, clinic: Path) -> No
     assert json.loads(run("query", "DESCRIBE wards", "--json").stdout)[1]["type"] == "integer"
     assert run("query", "SHOW TABLES", "--csv").stdout.splitlines()[0] == "table,rows,columns"
     refused = run("query", "SHOW TABLES", "--epsilon", "1")
-    assert (refused.exit_code, "left out" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "Leave the price out" in refused.stderr) == (2, True)
     unpriced = run("query", "SELECT count(*) FROM stays")
     assert (unpriced.exit_code, "epsilon must be given" in unpriced.stderr) == (2, True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.errors import ParameterError, UnknownName
+from hubbub.errors import NotAllowed, UnknownName
 from hubbub.policy.kinds import Type, of
 from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import TableColumn
@@ -89,7 +89,7 @@ def test_listings_are_free_and_have_no_price(tmp_path: Path) -> None:
     assert shown.to_pandas().shape == shown.to_polars().shape == (len(shown), 3)
     assert entries(db) == before
     for wrong in ({"epsilon": 1}, {"within": 5}):
-        with pytest.raises(ParameterError, match="epsilon must be left out"):
+        with pytest.raises(NotAllowed, match="Leave the price out"):
             db.sql("SHOW TABLES", **wrong)  # type: ignore[call-overload]
     for ask in (lambda: db.sql("DESCRIBE nowhere"), lambda: db.schema("nowhere")):
         with pytest.raises(UnknownName, match="There is no table 'nowhere'"):

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.public import PublicFacts
-from hubbub.errors import ParameterError
+from hubbub.errors import NotAllowed, ParameterError
 from hubbub.gate.attempt import Log
 from hubbub.ledger import OWNER, Ledger
 from hubbub.parameters import Real
@@ -166,7 +166,7 @@ class Database:
         show = read_show(text)
         if show is not None:
             if epsilon is not None or within is not None:
-                raise ParameterError("epsilon", "left out: what is declared costs nothing", epsilon or within)
+                raise NotAllowed("What is declared costs nothing to ask. Leave the price out.")
             return list_tables(self.policy) if show.table is None else list_columns(self.policy, show.table)
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         return self._session.run(self._draft(text, price), key=key)

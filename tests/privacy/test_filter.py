@@ -46,7 +46,7 @@ def test_the_budget_picks_the_filter() -> None:
 
 
 def test_budgets_are_rational_and_checked() -> None:
-    budget = Budget(epsilon=0.1, delta=0.25)  # type: ignore[arg-type]
+    budget = Budget(epsilon=0.1, delta=0.25)
     assert (budget.epsilon, budget.delta, budget.neighbors) == (Fraction(0.1), Fraction(1, 4), Neighbors.ADD_REMOVE)
     assert type(budget.epsilon) is type(budget.delta) is Fraction
     assert isinstance(budget.filter, ZcdpFilter)

@@ -138,6 +138,9 @@ def main(stays: int = hospital.STAYS, folder: Path = OUT / "hospital") -> None:
     )
     sections: list[Section] = []
     with db:
+        console.print("[bold]What there is[/] (schema and budget tell what is declared, and cost nothing)")
+        console.print(Text(repr(db.schema())))
+        console.print(f"{db.budget}\n")
         console.print("[bold]The price list[/] (explain reads nothing and costs nothing)")
         for title, question, epsilon in QUESTIONS:
             told = db.explain(question, epsilon=epsilon).to_dict()

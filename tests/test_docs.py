@@ -105,6 +105,18 @@ def test_the_python_shown_runs(path: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_pages_run_one_after_the_other_in_one_folder(tmp_path: Path) -> None:
+    """A newcomer pastes them as they come: no page may trip over a file, a ledger or an account of another."""
+    for path in PAGES:
+        code = program(path.read_text())
+        if not re.search(r"hb\.open|Ledger\(", code):
+            continue
+        for package in re.findall(r"^import (pandas|polars|pyarrow)\b", code, re.MULTILINE):
+            pytest.importorskip(package, reason=f"{path.name} shows {package}, which is not installed")
+        done = run(code, path.name, tmp_path)
+        assert done.returncode == 0, f"{path.name} after the pages before it: {done.stderr}"
+
+
 def test_a_broken_page_would_be_noticed(tmp_path: Path) -> None:
     text = "# Page\n\n```python\nx = 1\n```\n\n```text\nnot python\n```\n\n```python\nassert x == 2\n```\n"
     done = run(program(text), "page.md", tmp_path)

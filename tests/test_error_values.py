@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, PolicyError
 
 
 class Colour(Enum):
@@ -54,6 +54,7 @@ WRITTEN = [
     (np.array(0.5), "0.5"),
     (Decimal("1.5"), "a Decimal"),
     (hb.Budget(1), "a Budget"),
+    (hb.Budget(1, delta=1e-9).filter.budget, "ε = 1, δ = 1e-9"),
     (Patient(), "a Patient"),
     ([Patient()], "[a Patient]"),
 ]
@@ -72,6 +73,12 @@ def test_rows_of_a_frame_stand_in_no_error() -> None:
         hb.open(frame, unit=frame, budget=1)
     assert "Ada" not in str(caught.value)
     assert "Got a DataFrame instead." in str(caught.value)
+
+
+def test_each_row_a_person_is_explained(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(PolicyError, match="If each row is a person of its own, store a number of the row in a column"):
+        hb.open(pandas.DataFrame({"cost": [7]}), unit="row", budget=1, ledger=tmp_path / "a.ledger")
 
 
 def test_a_budget_is_a_number_or_a_budget(tmp_path: Path) -> None:

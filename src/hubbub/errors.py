@@ -300,6 +300,10 @@ class MissingExtra(HubbubError, ImportError):
         )
 
 
+class LearningWarning(UserWarning):
+    """A fit is no better than chance, is paid for several times, or follows one that is not private."""
+
+
 class ConformanceError(HubbubError, AssertionError):
     """A mechanism is not what it claims to be: the sentence says which check failed, and by how much."""
 
@@ -327,6 +331,8 @@ def _write(value: object, depth: int = 0) -> str:
         return repr(value)  # a policy's number, as it was written
     if isinstance(value, Fraction | PurePath | date | time):
         return str(value)
+    if type(value).__module__.startswith("hubbub.privacy") and type(value).__str__ is not object.__str__:
+        return str(value)  # a loss: ε = 1
     if isinstance(value, type):
         return f"the type {value.__name__}"
     if type(value) in _BRACKETS:

@@ -35,6 +35,7 @@ METHODS: dict[str, Callable[[hb.Database], object]] = {
     "ask": lambda db: db.ask([COUNT], epsilon=1),
     "check_grant": lambda db: db.check_grant(),
     "read_rows": lambda db: db.read_rows("SELECT cost FROM stays"),
+    "schema": lambda db: db.schema(),
     "run": lambda db: db.run(sql_job(asked_by_owner(db).plan(COUNT, epsilon=1), price=Fraction(1))),
     "diagnose": lambda db: db.diagnose(COUNT, epsilon=1),
     "explain": lambda db: db.explain(COUNT, epsilon=1),
@@ -51,6 +52,12 @@ PATHS: dict[str, Callable[[hb.Database], object]] = METHODS | {
     "a question that is wrong": lambda db: db.sql("SELECT nothing FROM nowhere", epsilon=1),
     "a table that is not there": lambda db: db.explain("SELECT count(*) FROM nowhere", epsilon=1),
     "within": lambda db: db.sql(COUNT, within=10),
+    "a table's schema": lambda db: db.schema("stays"),
+    "the schema of a table that is not there": lambda db: db.schema("nowhere"),
+    "show tables": lambda db: db.sql("SHOW TABLES"),
+    "describe": lambda db: db.sql("DESCRIBE stays"),
+    "describe what is not there": lambda db: db.sql("DESCRIBE nowhere"),
+    "budget": lambda db: db.budget,
     "explain within": lambda db: db.explain(COUNT, within=10),
     "plan within": lambda db: db.plan(COUNT, within=10),
     "facts that are for sale": lambda db: db.sql(TOTAL, epsilon=1),
@@ -88,6 +95,10 @@ def meter(db: hb.Database) -> Meter:
 def test_no_method_of_a_database_is_left_out() -> None:
     public_ones = {name for name, _ in inspect.getmembers(hb.Database, callable) if not name.startswith("_")}
     assert public_ones - {"close"} == METHODS.keys()
+    properties = {name for name, held in vars(hb.Database).items() if isinstance(held, property)}
+    known_before = {"ledger", "log", "policy", "principal"}
+    """Handed over by whoever opened it; the ledger has its own grants, and the policy is the opener's."""
+    assert properties - known_before <= PATHS.keys()
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -111,7 +122,10 @@ def test_without_a_grant_every_path_ends_with_that(world: World, path: str, who:
     assert entries(db) == before
 
 
-WRONG = {"a question that is wrong", "a table that is not there", "sample_and_aggregate"}
+WRONG = {
+    "a question that is wrong", "a table that is not there", "sample_and_aggregate",
+    "the schema of a table that is not there", "describe what is not there",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path not in WRONG])

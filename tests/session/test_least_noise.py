@@ -96,11 +96,11 @@ def test_the_balance_changes_between_price_and_charge(db: hb.Database) -> None:
     honest = door.Session._ready
     raced: list[Any] = []
 
-    def ready(self: Any, job: Any, ask: Any) -> Callable[[], Any]:
+    def ready(self: Any, job: Any, ask: Any, *given: Any) -> Callable[[], Any]:
         if not raced:
             raced.append(job.ways)
             spend(db, FAMILY.filter.loss_cap * LOSS_UNIT / 2)
-        return honest(self, job, ask)
+        return honest(self, job, ask, *given)
 
     with mock.patch.object(door.Session, "_ready", ready):
         answer = db.sql(COUNT, epsilon=1)
@@ -114,11 +114,11 @@ def test_a_race_that_leaves_nothing_ends_in_a_refusal(db: hb.Database) -> None:
     honest = door.Session._ready
     raced: list[Any] = []
 
-    def ready(self: Any, job: Any, ask: Any) -> Callable[[], Any]:
+    def ready(self: Any, job: Any, ask: Any, *given: Any) -> Callable[[], Any]:
         if not raced:
             raced.append(job)
             spend(db, FAMILY.filter.loss_cap * LOSS_UNIT)
-        return honest(self, job, ask)
+        return honest(self, job, ask, *given)
 
     with mock.patch.object(door.Session, "_ready", ready), pytest.raises(BudgetExceeded):
         db.sql(COUNT, epsilon=1)

@@ -60,6 +60,7 @@ FREE: dict[str, Callable[[hb.Database], object]] = {
     "fanout": lambda db: db.fanout(*public(db)),
     "plan": lambda db: db.plan(COUNT, epsilon=1),
     "read_rows": lambda db: db.read_rows("SELECT cost FROM stays"),
+    "schema": lambda db: [db.schema(), db.sql("SHOW TABLES"), db.sql("DESCRIBE stays")],
     "table": lambda db: db.table("stays"),
     "values": lambda db: db.values("places", "floor"),
 }
@@ -71,7 +72,7 @@ PAID: dict[str, Callable[[hb.Database], object]] = {
     "run": lambda db: db.run(sql_job(db.plan(COUNT, epsilon=Fraction(1, 90)), price=Fraction(1, 90))),
     "sql": lambda db: db.sql(COUNT, epsilon=Fraction(1, 80)),
 }
-ATTRIBUTES = {"_engine", "_public", "_session", "ledger", "log", "policy", "principal"}
+ATTRIBUTES = {"_engine", "_public", "_session", "budget", "ledger", "log", "policy", "principal"}
 ENDS = {"close"}
 
 

@@ -20,6 +20,11 @@ class Root(TyperGroup):
 
             complain(str(problem), pictured=isinstance(problem, QueryError))
             raise typer.Exit(3 if isinstance(problem, EngineError) else 2) from problem
+        except KeyboardInterrupt as broken:
+            from hubbub.cli.printing import complain
+
+            complain(str(broken) or "Broken off.")
+            raise typer.Exit(130) from None
 
 
 app = typer.Typer(
@@ -47,17 +52,18 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import audit, budget, check, init, ledger, publish, query
+    from hubbub.cli import audit, budget, check, describe, init, ledger, publish, query
     from hubbub.cli.lab import anonymity, attack
     from hubbub.cli.lab.attack_people import add
     from hubbub.cli.lab.tour import tour
 
-    app.command()(query.query)
-    app.command()(query.explain)
-    app.command()(query.diagnose)
-    app.command()(publish.publish)
     app.command()(init.init)
     app.command()(check.check)
+    app.command()(describe.describe)
+    app.command()(query.explain)
+    app.command()(query.query)
+    app.command()(query.diagnose)
+    app.command()(publish.publish)
     app.command()(audit.audit)
     app.command()(tour)
     add(attack.app)

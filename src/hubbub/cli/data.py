@@ -86,7 +86,10 @@ class DataOptions:
         if policy is not None:
             return opened(policy, **common)
         if self.alone.unit is None:
-            raise typer.BadParameter("is needed: the column that says whose a row is.", param_hint="--unit")
+            raise typer.BadParameter(
+                "is needed: the column that says whose a row is. (Or write a policy, with: hubbub init)",
+                param_hint="--unit",
+            )
         from hubbub.policy.tables import Limits
 
         return opened(
@@ -133,7 +136,9 @@ class DataOptions:
                 return ledger.statement(self._account).budget
         except (LedgerUnreachable, UnknownAccount) as problem:
             raise typer.BadParameter(
-                f"is needed: {place} has no account {self._account!r} yet.", param_hint="--budget"
+                f"is needed, the total ε of all answers, such as --budget 2: {place} has no account "
+                f"{self._account!r} yet.",
+                param_hint="--budget",
             ) from problem
 
     def _log(self) -> Any:

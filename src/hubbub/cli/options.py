@@ -30,10 +30,21 @@ def location(given: list[str] | None) -> str:
     """The ledger that is meant."""
     if given and len(given) > 1:
         raise typer.BadParameter(f"one ledger, not {len(given)}.", param_hint="LEDGER")
-    found = given[0] if given else os.environ.get("HUBBUB_LEDGER")
+    found = given[0] if given else _policy_ledger() or os.environ.get("HUBBUB_LEDGER")
+    if not found and Path("hubbub.ledger").exists():
+        found = "hubbub.ledger"
     if not found:
-        raise typer.BadParameter("name one, or set HUBBUB_LEDGER.", param_hint="LEDGER")
+        raise typer.BadParameter(
+            "name one, set HUBBUB_LEDGER, or go to a folder with a hubbub.toml or a hubbub.ledger.", param_hint="LEDGER"
+        )
     return found
+
+
+def _policy_ledger() -> str | None:
+    """Return where this folder's policy says that its ledger is, whatever else stands in it."""
+    from hubbub.policy.files.read import ledger_named
+
+    return ledger_named(Path("hubbub.toml"))
 
 
 def open_to_read(given: list[str] | None) -> "Ledger":
@@ -92,7 +103,7 @@ LedgerArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LEDGER",
-        help="A file or a postgresql:// URL; without one, the environment's HUBBUB_LEDGER.",
+        help="A file or a postgresql:// URL; without one, that of ./hubbub.toml, HUBBUB_LEDGER, or ./hubbub.ledger.",
         show_default=False,
     ),
 ]
@@ -131,6 +142,15 @@ PolicyFile = Annotated[
 ]
 Price = Annotated[
     Fraction, typer.Option("--epsilon", parser=exact, metavar="NUMBER", help="What this answer may cost.")
+]
+SomePrice = Annotated[
+    Fraction | None,
+    typer.Option(
+        "--epsilon",
+        parser=exact,
+        metavar="NUMBER",
+        help="What this answer may cost. Only SHOW TABLES and DESCRIBE have no price.",
+    ),
 ]
 Slack = Annotated[
     Fraction | None,

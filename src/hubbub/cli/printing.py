@@ -174,18 +174,28 @@ def working(many: int) -> Iterator[Callable[[str], Callable[[str, float], None]]
 
 
 class _Clock(ProgressColumn):
-    """The time that has passed, and the time limit. Nothing else is known outside the engine, or shown."""
+    """The stage, its time and its time limit. Nothing else is known outside the engine, or shown."""
 
     def render(self, task: Task) -> Text:
         """Return nothing for an answer that comes at once."""
         seconds = task.elapsed or 0.0
-        return Text(f"{seconds:.0f} s of at most {task.total or 0:g} s" if seconds >= 1 else "")
+        if seconds < 1:
+            return Text("")
+        stage = f"{shorten(task.description, 60)}: " if task.description else ""
+        return Text(f"{stage}{seconds:.0f} s of at most {task.total or 0:g} s")
 
 
 @contextmanager
 def show_clock(limit: float) -> Iterator[None]:
-    """Show a clock on stderr, only at a terminal; it goes when the answer is there."""
+    """Show a clock for each stage on stderr, only at a terminal; it goes when the answer is there."""
+    from hubbub.session.stages import listen
+
     out = console(stderr=True)
     with Progress(_Clock(), console=out, transient=True, refresh_per_second=2, disable=not out.is_terminal) as shown:
-        shown.add_task("", total=limit)
-        yield
+        task = shown.add_task("", total=limit)
+
+        def begin(stage: str) -> None:
+            shown.reset(task, description=stage, total=limit)
+
+        with listen(begin):
+            yield

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hubbub.cli.data import DataOptions, question_of, with_data
-from hubbub.cli.options import Json, Key, Log, Price, Question, Slack
+from hubbub.cli.options import Json, Key, Log, Price, Question, Slack, SomePrice
 
 if TYPE_CHECKING:
     from hubbub.query.answer.answer import Answer
+    from hubbub.query.answer.listing import Listing
 
 
 @with_data
@@ -18,7 +19,7 @@ def query(
     *,
     data: DataOptions,
     sql: Question,
-    epsilon: Price,
+    epsilon: SomePrice = None,
     delta: Slack = None,
     key: Key = None,
     as_json: Json = False,
@@ -37,15 +38,18 @@ def query(
 
         with show_clock(database.policy.limits.seconds):
             answer = database.sql(text, epsilon=epsilon, delta=delta, key=key)
+    from hubbub.cli.printing import say
+    from hubbub.query.answer.listing import Listing
+    from hubbub.query.answer.render import as_text
+
     if as_json:
-        typer.echo(json.dumps(as_dict(answer), indent=2, default=_text))
+        told = answer.to_dicts() if isinstance(answer, Listing) else as_dict(answer)
+        typer.echo(json.dumps(told, indent=2, default=_text))
     elif as_csv:
         _print_csv(answer)
     else:
-        from hubbub.cli.printing import say
-        from hubbub.query.answer.render import as_text
-
-        say(*as_text(answer, most=None).split("\n"))
+        text = repr(answer) if isinstance(answer, Listing) else as_text(answer, most=None)
+        say(*text.split("\n"))
 
 
 def as_dict(answer: "Answer") -> dict[str, Any]:
@@ -69,7 +73,7 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
     }
 
 
-def _print_csv(answer: "Answer") -> None:
+def _print_csv(answer: "Answer | Listing") -> None:
     import csv
 
     from hubbub.cli.export import GUARDED, guard

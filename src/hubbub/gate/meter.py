@@ -21,6 +21,7 @@ from typing import Any, TypeVar, overload
 from hubbub.errors import AccountingError, EngineError, ParameterError
 from hubbub.gate.attempt import Log, attempt
 from hubbub.gate.purse import InMemory, OnLedger, Payment, Prepaid, Purse
+from hubbub.gate.receipts import Receipts
 from hubbub.gate.release import Release
 from hubbub.gate.secret import Secret, open_secret
 from hubbub.gate.watch import Watch
@@ -184,6 +185,7 @@ def answered(
     *,
     meanwhile: Callable[[], None] | None = None,
     log: Log | None = None,
+    receipts: Receipts | None = None,
 ) -> Reply: ...
 
 
@@ -196,6 +198,7 @@ def answered(
     present: Callable[[Reply], T],
     meanwhile: Callable[[], None] | None = None,
     log: Log | None = None,
+    receipts: Receipts | None = None,
 ) -> T: ...
 
 
@@ -207,12 +210,13 @@ def answered(
     present: Callable[[Reply], Any] | None = None,
     meanwhile: Callable[[], None] | None = None,
     log: Log | None = None,
+    receipts: Receipts | None = None,
 ) -> Any:
     """Take one question from reserve to reply, or from the ledger where it was answered before.
 
     All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
     and what ``present`` makes of the stored one is returned. ``meanwhile`` is for what reads nothing and can be done
-    while the charge is written.
+    while the charge is written; ``receipts`` note what was charged, for whoever breaks it off.
 
     Privacy:
         Claim: beside what the events pay for, an asker learns of a fresh question whether it failed, and that at most
@@ -226,7 +230,10 @@ def answered(
         Ref: SOUNDNESS 8, 18, 35.
     """
     show = present or _as_it_is
+    charged = Receipts() if receipts is None else receipts
+    charged.begin(ask)
     ticket = ledger.reserve(ask, meanwhile=meanwhile)
+    charged.end(ticket)
     if ticket.answer is not None:
         return show(_reply(ticket, ticket.answer, stored=ticket.stored))
 

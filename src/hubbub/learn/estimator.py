@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hubbub.errors import ParameterError
+from hubbub.learn.advice import explain_parameters, warn_of_callers, warn_of_useless
 from hubbub.learn.bayes.score_calibration import Calibration
 from hubbub.learn.statistics.cells import Array, column, table
 from hubbub.learn.statistics.crowd import Crowd
@@ -78,6 +79,8 @@ class FitClaim:
     unit: str
     measured: tuple[str, ...]
     excess: str
+    useless: bool = False
+    """Whether the noise is as large as what was to be learned: no better than chance."""
 
     def __str__(self) -> str:
         price = f"ε = {self.epsilon:.6g}" + (f", δ = {self.delta:.3g}" if self.delta else "")
@@ -119,6 +122,11 @@ class Private(BaseEstimator):  # type: ignore[misc]
 
     claim_: FitClaim
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = explain_parameters(cls.__init__)  # type: ignore[method-assign]
+
     def _keep(self, given: dict[str, Any]) -> None:
         """Store the parameters of ``__init__``, its ``locals()``, under their own names, as scikit-learn wants."""
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
@@ -146,8 +154,17 @@ class Private(BaseEstimator):  # type: ignore[misc]
             guards=data.memory is not None,
         )
         self._check(width=data.width, grouped=not data.single)
+        if data.memory is not None:
+            warn_of_callers(tuition.price)
         self.claim_ = tuition.guard(lambda: _claim(work(data, tuition), tuition, data))
+        if data.memory is not None:
+            self.warn_of_claim()
         return self
+
+    def warn_of_claim(self) -> None:
+        """Warn where the claim says that nothing was learned."""
+        if self.claim_.useless:
+            warn_of_useless(type(self).__name__, self.claim_.excess)
 
     def _data(self, x: Any, groups: Any) -> Features:
         """Read rows to learn from, and whose they are; what is in an engine stays there, and its columns have names."""
@@ -186,8 +203,9 @@ def _claim(excess: str, tuition: Tuition, data: Features) -> FitClaim:
         f"{release.label} ({type(release.mechanism).__name__}, {release.loss})" for release in tuition.releases
     )
     return FitClaim(
-        epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess
-    )
+        epsilon=float(tuition.epsilon), delta=float(tuition.delta), unit=unit, measured=measured, excess=excess,
+        useless=bool(tuition.useless),
+    )  # fmt: skip
 
 
 def column_bounds(bounds: Any, *, columns: int) -> tuple[Array, Array] | None:

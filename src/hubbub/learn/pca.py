@@ -86,6 +86,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private):  # type: 
         self.noise_variance_ = float(variance[kept:].mean()) if kept < width else 0.0
         noise = 2 * found.spread / known.count
         share = noise / max(total, noise)
+        tuition.useless = noise >= total
         return f"Expected error of a variance: at most about {share:.2g} of that of all columns."
 
     def transform(self, X: Any) -> Array:  # noqa: N803

@@ -49,6 +49,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Private):  # type: 
         self.scale_ = np.sqrt(self.var_) if self.with_std else np.ones(data.width)
         self.n_samples_seen_ = found.count
         error = float(np.max(found.noise * half / self.scale_))
+        tuition.useless = error >= 1
         return f"Expected error of a mean: at most {error:.3g} standard deviations (one in three)."
 
     def transform(self, X: Any) -> Array:  # noqa: N803

@@ -51,6 +51,8 @@ class Tuition:
     left: Fraction = Fraction(1)
     """The share of the price that is not yet handed out."""
     releases: list[Release] = field(default_factory=list)
+    useless: bool = False
+    """Whether noise is found to be as large as what was to be learned, by public numbers."""
     refused: HubbubError | None = None
     """What the gate refused, or could not answer, last."""
 
@@ -73,6 +75,11 @@ class Tuition:
         if not isinstance(meter, Meter):
             raise ParameterError("meter", "a Meter, such as that of a session", type(meter).__name__)
         return cls(epsilon=price, delta=slack, meter=meter, account=account, guards=guards)
+
+    @property
+    def price(self) -> str:
+        """For a person."""
+        return f"ε = {float(self.epsilon):.6g}" + (f", δ = {float(self.delta):.3g}" if self.delta else "")
 
     @property
     def rho(self) -> Fraction | None:

@@ -108,6 +108,10 @@ class TableSource:
             raise ParameterError("opening", "left out for files, which have paths", self.opening)
 
 
+_OTHER_UNIT = "Name one of its own columns, or a path to it in another table."
+_EACH_ROW = "If each row is a person of its own, store a number of the row in a column, and name that one."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """One table. With a unit it is private; without one it is public, and its rows may be shown to anybody."""
@@ -163,7 +167,7 @@ class Table:
         if column is None:
             raise PolicyError(
                 f"Table {self.name} has no usable column {unit} to name the unit. "
-                + (self.why_not(unit) or "Name one of its own columns, or a path to it in another table."),
+                + (self.why_not(unit) or (_EACH_ROW if unit.lower() == "row" else _OTHER_UNIT)),
                 name=where,
             )
         if column.kind.type in {Type.REAL, Type.TIMESTAMP}:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.public import PublicFacts
-from hubbub.errors import ParameterError
+from hubbub.errors import NotAllowed, ParameterError
 from hubbub.gate.attempt import Log
 from hubbub.ledger import OWNER, Ledger
 from hubbub.parameters import Real
@@ -27,6 +27,7 @@ from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis
 from hubbub.query.answer.explain import Explanation
+from hubbub.query.answer.listing import Listing, list_columns, list_tables
 from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
 from hubbub.query.frame.frame import Asking, Frame
@@ -34,6 +35,8 @@ from hubbub.query.ops import Relation
 from hubbub.query.plan.plan import Plan
 from hubbub.query.read.rows import rows_of
 from hubbub.query.read.scope import Fanout
+from hubbub.query.read.text.show import read_show
+from hubbub.session.balance import Balance, balance_of
 from hubbub.session.catalogue import PublicTables
 from hubbub.session.job import Draft, Job
 from hubbub.session.learning import fit_job
@@ -105,6 +108,45 @@ class Database:
         """Answer a job through the one door: paid before anything is read, and free where it was answered before."""
         return self._session.run(asked, key=key)
 
+    @overload
+    def sql(
+        self,
+        /,
+        text: str,
+        *,
+        epsilon: Real,
+        delta: Real | None = None,
+        within: None = None,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Answer: ...
+
+    @overload
+    def sql(
+        self,
+        /,
+        text: str,
+        *,
+        epsilon: None = None,
+        delta: Real | None = None,
+        within: Real,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Answer: ...
+
+    @overload
+    def sql(
+        self,
+        /,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        confidence: Real = CONFIDENCE,
+        key: str | None = None,
+    ) -> Any: ...
+
     @require_grant
     def sql(
         self,
@@ -115,12 +157,19 @@ class Database:
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
         key: str | None = None,
-    ) -> Answer:
+    ) -> Answer | Listing:
         """Answer a question, with error bars. Paid before anything is read; free where it was answered before.
 
         ``epsilon`` is the price; or say ``within``: the margin of error of counts and sums, with this confidence. It
         may also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
+
+        SHOW TABLES and DESCRIBE t are answered by the policy, and have no price.
         """
+        show = read_show(text)
+        if show is not None:
+            if epsilon is not None or within is not None:
+                raise NotAllowed("What is declared costs nothing to ask. Leave the price out.")
+            return list_tables(self.policy) if show.table is None else list_columns(self.policy, show.table)
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         return self._session.run(self._draft(text, price), key=key)
 
@@ -279,7 +328,20 @@ class Database:
         )
         taken = lesson.read(wish, self.policy, self._catalogue())
         taken.rehearse()
-        return self._session.run(fit_job(taken, policy=self.policy), key=key)
+        learned = self._session.run(fit_job(taken, policy=self.policy), key=key)
+        learned.warn_of_claim()
+        return learned
+
+    @require_grant
+    def schema(self, table: str | None = None) -> Listing:
+        """List the columns of a table, or of all tables, with what is declared of them. Free: no row is read."""
+        return list_columns(self.policy, table)
+
+    @property
+    def budget(self) -> Balance:
+        """Return what is left to whoever asks. Free."""
+        self.check_grant()
+        return balance_of(self._session)
 
     @require_grant
     def table(self, name: str) -> Frame:

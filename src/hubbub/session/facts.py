@@ -24,6 +24,7 @@ from typing import Any
 from hubbub.errors import BudgetExceeded, HubbubError, LedgerCorrupt
 from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter, Reply
+from hubbub.gate.receipts import FACT
 from hubbub.ledger import Ask, Fact, Ledger
 from hubbub.ledger.entry import digest_of
 from hubbub.policy.tables import Policy
@@ -137,7 +138,7 @@ class Buyer:
     def _ask(self, look: str, epsilon: Fraction) -> Ask:
         return Ask(
             account=self.policy.account,
-            question=f"fact: {look}",
+            question=f"{FACT}{look}",
             events=(Look.mechanism(epsilon, self.policy.budget.neighbors).event,),
             epsilon=epsilon,
             principal=self.principal,
@@ -175,4 +176,5 @@ def look_job(look: Look, policy: Policy, ask: Ask, *, rest: Fraction) -> Job[Rep
         requests=(request,),
         measure=measure,
         present=lambda reply: reply,
+        stage=f"buying {look.text}",
     )

@@ -61,6 +61,8 @@ class Job(Generic[T]):
     """Make what is returned of the stored text alone."""
     ways: tuple[ChosenWay, ...] = ()
     """The ways of measuring that were chosen from the balance, where there was a choice."""
+    stage: str = "answering"
+    """What it does, in public words, for whoever waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

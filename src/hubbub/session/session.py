@@ -21,6 +21,7 @@ from hubbub.engines.public import before_the_charge
 from hubbub.errors import BudgetExceeded
 from hubbub.gate.attempt import Log
 from hubbub.gate.meter import answered
+from hubbub.gate.receipts import Receipts
 from hubbub.gate.secret import Sealed
 from hubbub.ledger import Ask, Ledger
 from hubbub.policy.tables import Policy
@@ -31,6 +32,7 @@ from hubbub.query.missing.looks import Look, any_facts, shares, whole_price
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
 from hubbub.session.job import Draft, Foreseen, Job, Known, Purchase
+from hubbub.session.stages import tell
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -57,16 +59,21 @@ class Session:
         What was answered before is served from the ledger, and nothing is read.
         """
         self.check_grant()
-        job = self._complete(asked, key=key) if isinstance(asked, Draft) else asked
-        while True:
-            try:
-                return self._ready(job, self.ask_of(job, key=key))()
-            except BudgetExceeded:
-                # Somebody else has spent since it was planned. Nothing was charged or read, so it is planned again.
-                again = self._complete(asked, key=key) if isinstance(asked, Draft) else job
-                if again.events == job.events:
-                    raise
-                job = again
+        receipts = Receipts()
+        try:
+            job = self._complete(asked, key=key, receipts=receipts) if isinstance(asked, Draft) else asked
+            while True:
+                try:
+                    return self._ready(job, self.ask_of(job, key=key), receipts)()
+                except BudgetExceeded:
+                    # Somebody else has spent since it was planned. Nothing was charged or read for it: it is planned
+                    # again.
+                    again = self._complete(asked, key=key, receipts=receipts) if isinstance(asked, Draft) else job
+                    if again.events == job.events:
+                        raise
+                    job = again
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(str(receipts)) from None
 
     def foresee(self, draft: Draft[P, Any]) -> Foreseen[P]:
         """Plan a draft for nothing: with the facts that the asker holds, and with any values for the others."""
@@ -100,7 +107,7 @@ class Session:
         found = self.ledger.payer(self.policy.account, self.principal)
         return found.after(whole_price(FREE, buying or {}, self.policy))
 
-    def _complete(self, draft: Draft[Any, T], *, key: str | None) -> Job[T]:
+    def _complete(self, draft: Draft[Any, T], *, key: str | None, receipts: Receipts) -> Job[T]:
         """Buy the facts that a draft lacks; everything that can be refused is refused before the first charge."""
         known, unknown = self.facts(draft.wanted)
         each, rest = shares(unknown, draft.price)
@@ -115,7 +122,7 @@ class Session:
             return draft.job(draft.plan(ordered, replace(purchase, ways=waiting)))
 
         if unknown:
-            bought = self._buyer().obtain(
+            bought = self._buyer(receipts).obtain(
                 unknown, price=draft.price, then=lambda facts: self.ask_of(job_with(known | facts, each), key=key)
             )
             known |= bought
@@ -126,10 +133,16 @@ class Session:
         known = self._buyer().held(wanted)
         return known, tuple(fact for fact in wanted if fact not in known)
 
-    def _buyer(self) -> Buyer:
-        return Buyer(policy=self.policy, ledger=self.ledger, principal=self.principal, ready=self._ready)
+    def _buyer(self, receipts: Receipts | None = None) -> Buyer:
+        charged = Receipts() if receipts is None else receipts
+        return Buyer(
+            policy=self.policy,
+            ledger=self.ledger,
+            principal=self.principal,
+            ready=lambda job, ask: self._ready(job, ask, charged),
+        )
 
-    def _ready(self, job: Job[T], ask: Ask) -> Callable[[], T]:
+    def _ready(self, job: Job[T], ask: Ask, receipts: Receipts) -> Callable[[], T]:
         """Prepare a job that lacks nothing, and return what takes it from its charge to what it presents."""
         runs = [(request, self._prepare(request)) for request in job.requests]
 
@@ -140,6 +153,7 @@ class Session:
             return self._engine.prepare(request, tables=self.policy.tables)()
 
         def answer() -> T:
+            tell(job.stage)
             try:
                 return answered(
                     self.ledger,
@@ -148,6 +162,7 @@ class Session:
                     present=job.present,
                     meanwhile=runs[0][1].begin if runs else None,
                     log=self.log,
+                    receipts=receipts,
                 )
             finally:
                 for _, run in runs:

@@ -142,6 +142,7 @@ class GaussianNB(_Bayes):
         self.var_ = np.maximum(square - mean * mean, least) * half * half
         self._calibrate(data, tuition=tuition)
         error = noise / float(counts.min())
+        tuition.useless = error >= 1
         return f"Expected error of a mean: {min(error, 1.0):.2g} of half its column's range."
 
     def _odds(self, x: Number) -> Number:

@@ -70,6 +70,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self.cluster_centers_ = box.place(found.centres)
         self._n_features_out = clusters
         excess = error * box.unit**2
+        # 0: no sum was worth its noise. The other end is what one centre in the middle of even rows would have.
+        tuition.useless = excess <= 0 or excess >= float(((high - low) ** 2).sum()) / 12
         return f"Noise in the sums adds about {excess:.3g} to the mean squared distance."
 
     def predict(self, X: Any) -> Array:  # noqa: N803

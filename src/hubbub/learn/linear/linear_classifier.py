@@ -126,6 +126,7 @@ class LinearClassifier(ClassifierMixin, Private):  # type: ignore[misc]
             theta, excess = self._learn(ball.rows(data), signs, crowd=crowd, tuition=tuition)
         self.coef_, self.intercept_ = ball.outside(theta)
         self._ball = ball
+        tuition.useless = not np.any(theta)
         return excess
 
     def _learn(self, features: Array, signs: Array, *, crowd: Crowd, tuition: Tuition) -> tuple[Array, str]:

@@ -109,6 +109,7 @@ class _Linear(RegressorMixin, Private):  # type: ignore[misc]
         self.intercept_ = float(inner)
         self.low_, self.high_ = low, high
         excess = found.spread**2 / max(1.0, known.count) ** 2
+        tuition.useless = excess >= 1
         return f"Expected excess error: about {min(1.0, excess):.2g} of y's variance if no columns are collinear."
 
     def predict(self, X: Any) -> Array:  # noqa: N803

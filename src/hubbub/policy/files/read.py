@@ -59,6 +59,19 @@ def read_policy(path: str | os.PathLike[str], *, describe: Describe | None = Non
     return parse_policy(text, file=file, describe=describe)
 
 
+def ledger_named(path: Path) -> str | None:
+    """Return the ledger that a policy file names, however wrong the rest of it is; None where it names none."""
+    try:
+        named = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("ledger")
+    except (OSError, ValueError, RecursionError):
+        return None
+    return _place_ledger(named, path) if isinstance(named, str) and named else None
+
+
+def _place_ledger(written: str, policy: Path) -> str:
+    return written if "://" in written else os.path.abspath(policy.parent / written)
+
+
 def parse_policy(text: str, *, file: str | os.PathLike[str], describe: Describe | None = None) -> Policy:
     """The policy that a text declares; its paths are relative to the folder of ``file``."""
     try:
@@ -121,7 +134,7 @@ class _PolicyReader:
             return None
         if not isinstance(written, str) or not written:
             raise ParameterError("ledger", "a path or the URL of a database", written)
-        return written if "://" in written else os.path.abspath(self._file.parent / written)
+        return _place_ledger(written, self._file)
 
     def _table(self, name: str, content: Mapping[str, Any]) -> Table:
         if isinstance(content.get("unit"), dict):

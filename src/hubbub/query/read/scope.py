@@ -1,7 +1,7 @@
 """The meaning of names: the tables of a question, and what is made of them, under their aliases."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -67,6 +67,8 @@ class NamedSource:
     columns: tuple[Named, ...]
     unit: Kind | None
     """What units are like, if its rows belong to some."""
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are there and cannot be used, each with a sentence that says why."""
 
     @property
     def private(self) -> bool:
@@ -110,7 +112,7 @@ def table_source(alias: str, table: Table, catalogue: Catalogue) -> NamedSource:
         held=policy.files_behind(table.name),
     )
     unit = None if table.unit is None else table.column(table.unit)
-    return NamedSource(alias, scan, columns, None if unit is None else unit.kind)
+    return NamedSource(alias, scan, columns, None if unit is None else unit.kind, table.unusable)
 
 
 class Scope:
@@ -179,6 +181,11 @@ class Scope:
         ]
         found = prefer_own(found)
         if not found:
+            for source in self.sources:
+                if wanted is None or source.alias.lower() == node.table.lower():
+                    for name, reason in source.unusable.items():
+                        if name.lower() == node.name.lower():
+                            raise UnknownName(reason, column=node.name)
             here = sorted(qualify(source.alias, named.name) for source in self.sources for named in source.columns)
             raise UnknownName(f"There is no column {node.sql()!r}. There are: {', '.join(here)}.", column=node.name)
         if len(found) > 1:

@@ -1,0 +1,54 @@
+"""What was charged while a question was answered, for whoever breaks it off.
+
+Privacy:
+    Claim: the sentence depends on the ledger alone, and on when it was broken off.
+    Proof: it is made of the tickets that the ledger has given, and of whether it was asked for another at that moment.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hubbub.ledger import Ask, Ticket
+
+FACT = "fact: "
+"""How the questions begin under which facts are bought."""
+
+
+@dataclass(slots=True)
+class Receipts:
+    """The charges of one question so far."""
+
+    paid: list[tuple[str, Ticket]] = field(default_factory=list)
+    """Questions that were charged, each with its ticket: what was served for nothing is not among them."""
+    under_way: Ask | None = None
+    """What the ledger is being asked for: whether it is charged is not known until it says so."""
+
+    def begin(self, ask: Ask) -> None:
+        """Note that the ledger is about to be asked."""
+        self.under_way = ask
+
+    def end(self, ticket: Ticket) -> None:
+        """Note what it gave."""
+        assert self.under_way is not None
+        if ticket.cost.loss or ticket.cost.failure:
+            self.paid.append((self.under_way.question, ticket))
+        self.under_way = None
+
+    def __str__(self) -> str:
+        """Say what was paid."""
+        tickets = [ticket for _, ticket in self.paid]
+        paid = [f"ε = {_write(ticket.epsilon)} (entry {ticket.entry})" for ticket in tickets]
+        doubt = ""
+        if self.under_way is not None:
+            doubt = f" A charge of ε = {_write(self.under_way.epsilon)} may have been written: hubbub budget shows it."
+        if not paid:
+            return "Broken off. " + (doubt.strip() or "Nothing was paid.")
+        facts = [question.startswith(FACT) for question, _ in self.paid]
+        again = "Ask exactly the same again: what was paid is not paid twice."
+        if any(facts) and not all(facts):  # it is planned anew with the facts, at the whole price
+            again = "Asked again, the bounds and limits that were bought are not paid twice, but the question is."
+        return f"Broken off. Paid from account '{tickets[0].account}': {' and '.join(paid)}.{doubt} {again}"
+
+
+def _write(epsilon: Fraction | None) -> str:
+    return "?" if epsilon is None else f"{float(epsilon):.6g}"

@@ -14,6 +14,8 @@ import pytest
 from hubbub.errors import BudgetExceeded, LedgerCorrupt, ParameterError, UnknownAccount
 from hubbub.ledger import Ledger, Marks, Renewal
 from hubbub.ledger.report import report
+from hubbub.ledger.stores.opening import store_at
+from hubbub.ledger.stores.store import DERIVED, MIGRATIONS, migrate
 from hubbub.ledger.verify.recompute import recompute
 from hubbub.ledger.verify.verify import verify
 from hubbub.privacy.events.event import BoundedRangeEvent, DiscreteLaplaceEvent, Event, PureEvent, event_from_json
@@ -264,6 +266,28 @@ class TestLedgersOfBefore:
             verify(ledger)
             assert not recompute(ledger).shortfalls
             assert {one.spent.pure is None for one in ledger.statements()} == {True, False}
+
+    def test_either_store_is_upgraded(self, location: str | Path, tmp_path: Path, marks: Marks) -> None:
+        """The same tables, row by row, in a fresh store of the first format."""
+        source = sqlite3.connect(self.old(tmp_path / "old"))
+        store = store_at(location, patience=5.0)
+        session = store.writer()
+        session.begin()
+        migrate(session, store, present=0, migrations=MIGRATIONS[:1])
+        for table in ("entries", "head", *DERIVED):
+            rows = source.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in rows.description]
+            for row in rows:
+                marked = ", ".join("?" * len(names))
+                session.run(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marked})", *row)
+        session.commit()
+        session.close()
+        source.close()
+        with Ledger(location, marks=marks) as ledger:
+            agree_on_sums(ledger)
+            verify(ledger)
+            assert not refused(ledger, "new", gaussian(Fraction(1, 100)), account="patients")
+            verify(ledger)
 
     def test_a_flipped_bit_is_not_sealed_anew(self, tmp_path: Path) -> None:
         path = self.old(tmp_path / "old")

@@ -220,14 +220,26 @@ def test_limits_that_nobody_declared_are_bought(files: Path) -> None:
 
 
 def test_an_account_with_delta_takes_the_noise_that_it_can_pay(files: Path) -> None:
+    """The better noise by its sum of ε; once Gaussian noise was paid, that sum is closed, and ρ pays for Gaussian."""
+
+    def noise_of(made: Any) -> str:
+        return str(json.loads(made.certificate())["events"][0]["event"])
+
     with opening(files, budget=hb.Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))) as db:
-        made = db.publish(publish.Flat(), over={"age": range(50)}, epsilon=Fraction(9, 10), cells=1, each=1)
+        quiet = publish.Flat(noise=publish.Noise.GAUSSIAN)
+        terms: dict[str, Any] = {"cells": 1, "each": 1}
+        told = db.explain_publish(publish.Flat(), over={"age": range(50)}, epsilon=Fraction(9, 10), **terms)
+        assert type(told.prepared.measurements[0].mechanism).__name__ == "Geometric"
+        assert told.fits
+        assert noise_of(db.publish(quiet, over={"age": range(48)}, epsilon=Fraction(1, 10), **terms)) == (
+            "discrete-gaussian"
+        )
+        made = db.publish(publish.Flat(), over={"age": range(50)}, epsilon=Fraction(8, 10), **terms)
         assert made.delta == Fraction(1, 10**8)
-        told = json.loads(made.certificate())
-        assert told["events"][0]["event"] == "discrete-gaussian"
+        assert noise_of(made) == "discrete-gaussian"
         laplace = publish.Flat(noise=publish.Noise.LAPLACE)
         with pytest.raises(BudgetExceeded):
-            db.publish(laplace, over={"age": range(49)}, epsilon=Fraction(9, 10), cells=1, each=1)
+            db.publish(laplace, over={"age": range(49)}, epsilon=Fraction(8, 10), **terms)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Of all noise that can be paid for the one that errs least: more ε never brings less, whatever was paid before."""
 
+import json
 from fractions import Fraction
 from random import Random
 
@@ -12,6 +13,7 @@ from hubbub.privacy.events.event import DiscreteGaussianEvent, DiscreteLaplaceEv
 from hubbub.privacy.filter import Budget, Filter, price_of
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.privacy.ways import Payer, Way, choose
+from hubbub.query.answer import stored
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.plan.plan_terms import size_of
 from hubbub.query.plan.within import margins
@@ -225,3 +227,17 @@ def test_ways_that_cannot_be_made_are_left_out() -> None:
     with pytest.raises(HubbubError, match="Not at any"):
         choose([bad], epsilon=Fraction(1, 2), payer=payer)
     assert choose([good], epsilon=Fraction(2), payer=payer).epsilon == 2, "refused, and not answered at less"
+
+
+@pytest.mark.parametrize(("epsilon", "noise"), [(Fraction(1, 2), "Geometric"), (Fraction(3, 4), "Gaussian")])
+def test_answers_of_the_first_version_are_read_with_the_noise_that_they_had(epsilon: Fraction, noise: str) -> None:
+    """They name no way: it was pure noise that the whole account's ρ could pay for, else Gaussian."""
+    held = policy(budget=Budget(epsilon=Fraction(4), delta=Fraction(1, 10**9)))
+    question = read("select count(*) from stays")
+    made = plan(question, held, epsilon=epsilon, ways=())
+    assert [type(one).__name__ for one in made.mechanisms] == [noise]
+    assert made.ways == ()
+    old = {"delta": str(made.delta), "epsilon": str(made.epsilon), "groups": stored.groups_name(made), "noisy": [[7]]}
+    terms, (drawn,) = stored.read(json.dumps(old), plan(question, held, epsilon=epsilon))
+    assert terms == stored.DrawnTerms.of(made)
+    assert drawn.noisy == [[7]]

@@ -96,3 +96,13 @@ def test_columns_that_say_nothing_or_twice_are_refused(columns: Any, complaint: 
 def test_parameters_are_few() -> None:
     named = [one for one in inspect.signature(hb.open).parameters.values() if one.kind is one.KEYWORD_ONLY]
     assert len(named) <= 15
+
+
+def test_the_same_files_under_another_account_name_warn(file: Path) -> None:
+    """A new name would be a new budget for the same people."""
+    columns = {name: {"type": kind} for name, kind in TYPES.items()}
+    policy(file, columns=columns, account="one")
+    policy(file, columns=columns, account="one")
+    with pytest.warns(UserWarning, match="'two' is opened for data that account 'one' was opened for"):
+        policy(file, columns=columns, account="two")
+    policy(file, columns=columns, account="two")

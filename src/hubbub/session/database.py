@@ -77,7 +77,7 @@ class Database:
         self._session = Session(policy, ledger=ledger, engine=engine, principal=principal, log=log)
         self._public = PublicFacts()
         self.check_grant()
-        ledger.open_account(policy.account, policy.budget, sources=policy.private_sources)
+        ledger.open_account(policy.account, policy.budget)
 
     @property
     def policy(self) -> Policy:

@@ -208,6 +208,8 @@ def open(
             with before_the_charge(_UNREAD):
                 policy = with_keys_seen(policy, engine.count_repeated, engine.stamp_at_rest)
         book = book or _book(ledger, policy, data, marks)
+        if principal == OWNER:  # files that have an account under another name are warned of
+            book.open_account(policy.account, policy.budget, sources=policy.private_sources)
         return Database(policy, ledger=book, engine=engine, principal=principal, log=log)
     except BaseException:
         engine.close()

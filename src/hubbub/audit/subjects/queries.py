@@ -225,11 +225,8 @@ class OfQuery(OfTables):
         """An account with less left than it costs: nothing is read, drawn or paid."""
         db = self._world.opened()
         cost, terms = self._plan.cost, db.policy.budget.filter
-        times = min(
-            terms.loss_cap // cost.loss if cost.loss else 1 << 40,
-            terms.failure_cap // cost.failure if cost.failure else 1 << 40,
-        )
-        spent = RepeatedEvent(event=_compose(self._plan.events), count=max(1, times))
+        times = terms.remaining(Spent()).count(cost) or 1
+        spent = RepeatedEvent(event=_compose(self._plan.events), count=times)
         with suppress(HubbubError):  # what is rounded up once may not fit where its parts would
             db.ledger.reserve(Ask(account=db.policy.account, question="all of it", events=(spent,), epsilon=None))
         if terms.fits(db.ledger.statement(db.policy.account).spent, cost):
@@ -324,9 +321,10 @@ def _paid(trial: _Trial) -> list[str]:
     assert plan is not None
     ledger, account = trial.db.ledger, trial.db.policy.account
     cost, spent = plan.cost, ledger.statement(account).spent
-    if not trial.reads or any((one.loss, one.failure) != (cost.loss, cost.failure) for one in trial.reads):
+    price = cost.loss, cost.failure, cost.pure
+    if not trial.reads or any((one.loss, one.failure, one.pure) != price for one in trial.reads):
         found.append("the data was read before the whole price was in the ledger")
-    if (spent.loss, spent.failure) != (cost.loss, cost.failure):
+    if (spent.loss, spent.failure, spent.pure) != price:
         found.append(f"the account was charged {spent.loss} units, and {cost.loss} was the price")
     pure = trial.db.policy.budget.delta == 0
     loss = drawn.total(plan, of="epsilon" if pure else "rho")

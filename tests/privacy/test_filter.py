@@ -170,10 +170,12 @@ def test_the_odometer() -> None:
     assert isinstance(full, Approx)
     assert full.implies(zcdp.budget)
     assert ONE * (1 - Fraction(1, 10**8)) < full.epsilon <= ONE
-    half = zcdp.odometer(Spent(loss=zcdp.loss_cap // 2))
+    half = zcdp.odometer(Spent(loss=zcdp.loss_cap // 2, pure=None))
     assert isinstance(half, Approx)
     assert half.epsilon == convert.epsilon_of_rho_rounded_up((zcdp.loss_cap // 2) * LOSS_UNIT, MILLIONTH / 2)
     assert half.delta == MILLIONTH / 2
+    loud = zcdp.spend(Spent(), zcdp.charge_of(PureEvent(bound=HALF)))
+    assert zcdp.odometer(loud) == Approx(epsilon=HALF, delta=Fraction(0)), "by ε, which says less here"
 
 
 @settings(max_examples=30, deadline=None)

@@ -167,7 +167,7 @@ def test_a_histogram_has_one_vector_of_noise() -> None:
     account = policy(
         budget=Budget(epsilon=Fraction(4), delta=Fraction(1, 10**6)), limits=Limits(max_groups=3, max_rows=20)
     )
-    (gaussian,) = plan(asked, account, epsilon=1).mechanisms
+    (gaussian,) = plan(asked, account, epsilon=1, ways=(("gaussian", Fraction(1)),)).mechanisms
     assert isinstance(gaussian, Gaussian)
     assert gaussian.sensitivity_squared == 3 * 20**2
 

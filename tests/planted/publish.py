@@ -42,8 +42,8 @@ def _each_of_one(self: CellLayer, one: Contribution) -> Sensitivity:
     return one.through(column_l1=1, squares=one.cells, signed=False)
 
 
-def _cells_alone(self: Contribution, *, column_l1: int, squares: int, signed: bool) -> Sensitivity:
-    return _through(replace(self, each=1, total=self.cells), column_l1=column_l1, squares=squares, signed=signed)
+def _cells_alone(self: Contribution, **bounds: Any) -> Sensitivity:
+    return _through(replace(self, each=1, total=self.cells), **bounds)
 
 
 def _as_if_added(self: Contribution, **bounds: Any) -> Sensitivity:

@@ -183,7 +183,9 @@ def test_the_statement_is_another_only_where_rows_are_counted_together(tmp_path:
 # Neighbours
 
 
-def posed(rng: Random) -> tuple[Limits, list[dict[str, Any]], list[str], int]:
+def posed(
+    rng: Random, asks: Callable[[Random], str] = any_asked
+) -> tuple[Limits, list[dict[str, Any]], list[str], int]:
     """As in ``test_replay``, with totals that are less than rows times groups, and with groups in each question."""
     groups, rows = rng.choice((2, 3, 50)), rng.choice((1, 2, 5, 20))
     limits = Limits(
@@ -192,7 +194,7 @@ def posed(rng: Random) -> tuple[Limits, list[dict[str, Any]], list[str], int]:
         max_total_rows=rng.randint(rows, max(rows, min(8, groups * rows - 1))),
         max_unit_rows=rng.choice((5, 30)),
     )
-    asked = [text for text in (any_asked(rng) for _ in range(QUESTIONS * 4)) if "GROUP BY" in text]
+    asked = [text for text in (asks(rng) for _ in range(QUESTIONS * 4)) if "GROUP BY" in text]
     plain = "SELECT ward, count(*), count(nights), sum(nights), avg(nights) FROM stays GROUP BY ward"
     return limits, dataset(rng), [plain, *asked[: QUESTIONS - 1]], rng.randrange(1 << 30)
 

@@ -61,19 +61,15 @@ def test_each_charge_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, que
             break_at(changed, read)
             with pytest.raises(KeyboardInterrupt) as broken:
                 db.sql(question, epsilon=1)
-        said, before = str(broken.value), spent(db)
+        said = str(broken.value)
         assert said.startswith("Broken off. Paid from account 'people': ε = ")
         assert broken.value.__cause__ is None
         charges = [entry.seq for entry in db.ledger.entries() if entry.kind == "charge"]
         assert all(f"(entry {seq})" in said for seq in charges)
         assert said.count("(entry ") == len(charges) == read
         answer = db.sql(question, epsilon=1)
-        if read == 1:
-            assert said.endswith("Ask exactly the same again: what was paid is not paid twice.")
-            assert answer.price == spent(db) == 1
-        else:
-            assert said.endswith("the bounds and limits that were bought are not paid twice, but the question is.")
-            assert spent(db) == before + 1
+        assert said.endswith("Ask exactly the same again: what was paid is not paid twice.")
+        assert answer.price == spent(db) == 1
 
 
 def test_nothing_is_paid_before_the_ledger_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

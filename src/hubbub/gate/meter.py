@@ -233,11 +233,12 @@ def answered(
     charged = Receipts() if receipts is None else receipts
     charged.begin(ask)
     ticket = ledger.reserve(ask, meanwhile=meanwhile)
-    charged.end(ticket)
     if ticket.answer is not None:
+        charged.end(ticket)
         return show(_reply(ticket, ticket.answer, stored=ticket.stored))
 
     def draw() -> tuple[str, Any]:
+        charged.end(ticket)
         terms = ledger.statement(ask.account).budget.filter
         drawn = work(Meter(Prepaid(ticket, terms=terms), log=log))
         drawn.encode()  # what no ledger can store fails here, where it is counted

@@ -43,10 +43,7 @@ class Receipts:
             doubt = f" A charge of ε = {_write(self.under_way.epsilon)} may have been written: hubbub budget shows it."
         if not paid:
             return "Broken off. " + (doubt.strip() or "Nothing was paid.")
-        facts = [question.startswith(FACT) for question, _ in self.paid]
         again = "Ask exactly the same again: what was paid is not paid twice."
-        if any(facts) and not all(facts):  # it is planned anew with the facts, at the whole price
-            again = "Asked again, the bounds and limits that were bought are not paid twice, but the question is."
         return f"Broken off. Paid from account '{tickets[0].account}': {' and '.join(paid)}.{doubt} {again}"
 
 

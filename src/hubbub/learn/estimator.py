@@ -5,6 +5,7 @@ scikit-learn is imported here and below ``hubbub.learn`` only (``pip install "hu
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Self
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hubbub.errors import ParameterError
-from hubbub.learn.advice import explain_parameters, warn_of_callers, warn_of_useless
+from hubbub.learn.advice import LearningWarning, explain_parameters, warn_of_callers, warn_of_useless
 from hubbub.learn.bayes.score_calibration import Calibration
 from hubbub.learn.statistics.cells import Array, column, table
 from hubbub.learn.statistics.crowd import Crowd
@@ -156,15 +157,21 @@ class Private(BaseEstimator):  # type: ignore[misc]
         self._check(width=data.width, grouped=not data.single)
         if data.memory is not None:
             warn_of_callers(tuition.price)
-        self.claim_ = tuition.guard(lambda: _claim(work(data, tuition), tuition, data))
-        if data.memory is not None:
-            self.warn_of_claim()
+
+        def learn() -> FitClaim:
+            self.claim_ = _claim(work(data, tuition), tuition, data)
+            if data.memory is not None:
+                self.warn_of_claim()
+            return self.claim_
+
+        self.claim_ = tuition.guard(learn)
         return self
 
     def warn_of_claim(self) -> None:
-        """Warn where the claim says that nothing was learned."""
+        """Warn where the claim says that nothing was learned. Where warnings are errors the fit is kept: it was paid."""
         if self.claim_.useless:
-            warn_of_useless(type(self).__name__, self.claim_.excess)
+            with suppress(LearningWarning):
+                warn_of_useless(type(self).__name__, self.claim_.excess)
 
     def _data(self, x: Any, groups: Any) -> Features:
         """Read rows to learn from, and whose they are; what is in an engine stays there, and its columns have names."""

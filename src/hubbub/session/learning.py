@@ -43,7 +43,9 @@ def fit_job(lesson: "Lesson", *, policy: Policy) -> "Job[Private]":
         stored: Mapping[str, Any] = json.loads(reply.answer)
         price = {name: float(Fraction(stored[name])) for name in ("epsilon", "delta")}
         pupil = lesson.estimator.set_params(account=policy.account, **price)
-        return estimator.taught(pupil, {**stored["learned"], "entry_": reply.entry, "stored_": reply.stored})
+        learned = estimator.taught(pupil, {**stored["learned"], "entry_": reply.entry, "stored_": reply.stored})
+        learned.warn_of_claim()
+        return learned
 
     return Job(
         question=lesson.text,

@@ -168,7 +168,7 @@ class Private(BaseEstimator):  # type: ignore[misc]
         return self
 
     def warn_of_claim(self) -> None:
-        """Warn where the claim says that nothing was learned. Where warnings are errors the fit is kept: it was paid."""
+        """Warn where the claim says that nothing was learned. Where warnings are errors the fit, once paid, is kept."""
         if self.claim_.useless:
             with suppress(LearningWarning):
                 warn_of_useless(type(self).__name__, self.claim_.excess)

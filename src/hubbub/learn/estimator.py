@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from hubbub.errors import ParameterError
-from hubbub.learn.advice import LearningWarning, explain_parameters, warn_of_callers, warn_of_useless
+from hubbub.errors import LearningWarning, ParameterError
+from hubbub.learn.advice import explain_parameters, warn_of_callers, warn_of_useless
 from hubbub.learn.bayes.score_calibration import Calibration
 from hubbub.learn.statistics.cells import Array, column, table
 from hubbub.learn.statistics.crowd import Crowd

@@ -205,7 +205,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
     rows = again.table("b", confidence=0.9)
     assert [row["b"] for row in rows] == [0, 1, 2]
     assert all(row["low"] < row["value"] < row["high"] for row in rows)
-    with pytest.raises(ParameterError, match="a release of a Cube"):
+    with pytest.raises(ParameterError, match="a release of Cube"):
         CubeRelease.of(run(CELLS, Flat(), epsilon=1))
     with pytest.raises(ParameterError, match="over the domain"):
         run_cube(DenseRecords(CELLS[:1]), domain, Cube(ways=1), epsilon=1)

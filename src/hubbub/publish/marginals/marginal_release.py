@@ -2,10 +2,7 @@
 
 import itertools
 import math
-import os
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -15,19 +12,19 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.gate.meter import Meter
 from hubbub.gate.release import CONFIDENCE
-from hubbub.gate.secret import Sealed
 from hubbub.parameters import Real, probability, rational
 from hubbub.publish.domain import Domain
 from hubbub.publish.marginals.consistency import nonnegative_residuals
 from hubbub.publish.marginals.marginal import Marginal
 from hubbub.publish.marginals.marginals import Marginals, PreparedMarginals, cell_variances, from_parts
-from hubbub.publish.marginals.records import Axes, MarginalSource, Records
-from hubbub.publish.marginals.render import render_tables, tables_as_html, write_terms
+from hubbub.publish.marginals.records import Axes
+from hubbub.publish.marginals.render import write_terms
 from hubbub.publish.marginals.residual import along, contrast
-from hubbub.publish.release.published import Estimate, Published, Receipt
-from hubbub.publish.run import ACCOUNT, measure_layers, own_gate
+from hubbub.publish.marginals.table_release import TableRelease
+from hubbub.publish.release.published import Estimate
+from hubbub.publish.run import ACCOUNT
 from hubbub.publish.strategies.layer import Array
-from hubbub.publish.terms import Contribution, Terms
+from hubbub.publish.terms import Contribution
 
 
 def run_table(
@@ -45,99 +42,35 @@ def run_table(
 
     ``Contribution(total=m)`` for m rows a unit. Without a ``meter`` nobody keeps count.
     """
-    source: MarginalSource = records if hasattr(records, "marginal") else Records(records, domain)
-    if source.shape != domain.shape:
-        raise ParameterError("records", f"counts over the domain, {domain.shape}", source.shape)
-    terms = Terms.at(epsilon, delta, contribution=contribution)
-    strategy = strategy.name_axes(domain)
-    prepared = strategy.prepare(domain.shape, terms)
-    noisy, entry = measure_layers(prepared, Sealed(source), meter=meter or own_gate(terms, account), account=account)
-    return MarginalRelease(
-        strategy=strategy, prepared=prepared, domain=domain, noisy=tuple(noisy), account=account, entry=entry
+    return MarginalRelease.draw(
+        records,
+        domain,
+        strategy,
+        epsilon=epsilon,
+        delta=delta,
+        contribution=contribution,
+        meter=meter,
+        account=account,
     )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MarginalRelease:
+class MarginalRelease(TableRelease[Marginals, PreparedMarginals]):
     """The release. Marginals of the same columns agree, whichever larger one they are summed up from."""
 
-    strategy: Marginals
-    prepared: PreparedMarginals
-    domain: Domain
-    noisy: tuple[Any, ...]
-    account: str
-    entry: int
-    steps: tuple[str, ...] = ()
     made: Array | None = field(default=None, compare=False, repr=False)
     """Residuals after the steps; None where there were none."""
     known_total: bool = False
-    receipt: Receipt | None = None
-    """None where no ledger was involved."""
-    stored: datetime | None = field(default=None, compare=False)
-    """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
     @classmethod
-    def of(cls, published: Published) -> "MarginalRelease":
-        """From a release of ``Marginals`` that was made of cells or loaded from a file, as it was drawn."""
-        if not isinstance(published.strategy, Marginals) or not isinstance(published.prepared, PreparedMarginals):
-            raise ParameterError("published", "a release of Marginals", published.strategy.name)
-        return cls(
-            strategy=published.strategy,
-            prepared=published.prepared,
-            domain=published.domain,
-            noisy=published.noisy,
-            account=published.account,
-            entry=published.entry,
-            receipt=published.receipt,
-            stored=published.stored,
-        )
-
-    @property
-    def as_published(self) -> Published:
-        """The same as it was drawn, which is stored and certified. Its cells are often more than can be listed."""
-        return Published(
-            strategy=self.strategy,
-            prepared=self.prepared,
-            domain=self.domain,
-            noisy=self.noisy,
-            account=self.account,
-            entry=self.entry,
-            receipt=self.receipt,
-            stored=self.stored,
-        )
-
-    @property
-    def epsilon(self) -> Fraction:
-        return self.prepared.terms.epsilon
-
-    @property
-    def delta(self) -> Fraction:
-        return self.prepared.terms.delta
-
-    def certificate(self) -> str:
-        """JSON from which an outsider can recompute the loss."""
-        return self.as_published.certificate()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """As JSON, as it was drawn: steps since are free to repeat. ``MarginalRelease.of(publish.load(path))``."""
-        self.as_published.save(path)
-
-    def __repr__(self) -> str:
-        return render_tables(self)
-
-    def _repr_html_(self) -> str:
-        return tables_as_html(self)
+    def _kinds(cls) -> tuple[type[Marginals], type[PreparedMarginals]]:
+        return Marginals, PreparedMarginals
 
     @cached_property
     def residuals(self) -> dict[Axes, Array]:
         """The part that each set of columns adds to those below it."""
         flat = self.prepared.coefficients(self.noisy) if self.made is None else self.made
         return dict(self.prepared.layer.blocks(flat))
-
-    @property
-    def names(self) -> tuple[tuple[str, ...], ...]:
-        """The marginals that were asked for; every part of one of them can be had too."""
-        return tuple(tuple(self.domain.axes[axis].name for axis in one) for one in self.prepared.workload)
 
     def marginal(self, *names: str) -> Marginal:
         """The table of these columns, in this order."""
@@ -151,10 +84,6 @@ class MarginalRelease:
             why_no_interval=self.why_no_interval,
             terms=write_terms(self),
         )
-
-    def table(self, *names: str, confidence: float = CONFIDENCE) -> list[dict[str, Any]]:
-        """The same as rows."""
-        return self.marginal(*names).rows(confidence)
 
     def range(self, *, confidence: float = CONFIDENCE, **named: Any) -> Estimate:
         """Estimate the count between labels, both included: ``range(age=(18, 65),

@@ -2,32 +2,32 @@
 
 import html
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.gate.release import note_age
 from hubbub.publish.terms import write_limits
 from hubbub.query.answer.printable import clean
 
 if TYPE_CHECKING:
-    from hubbub.publish.marginals.table_strategy import Tables
+    from hubbub.publish.marginals.table_release import TableRelease
 
 _MOST = 12
 
 
-def render_tables(release: "Tables") -> str:
+def render_tables(release: "TableRelease[Any, Any]") -> str:
     """A line for each of the first marginals, how to look at one, and a line about the price."""
     lines, more = _list_marginals(release)
     return "\n".join([*lines, *more, "", write_terms(release)])
 
 
-def tables_as_html(release: "Tables") -> str:
+def tables_as_html(release: "TableRelease[Any, Any]") -> str:
     """The same as HTML."""
     lines, more = _list_marginals(release)
     items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" + "".join(f"<p>{html.escape(line)}</p>" for line in [*more, write_terms(release)])
 
 
-def _list_marginals(release: "Tables") -> tuple[list[str], list[str]]:
+def _list_marginals(release: "TableRelease[Any, Any]") -> tuple[list[str], list[str]]:
     prepared, axes, lines = release.prepared, release.domain.axes, []
     for places in prepared.workload[:_MOST]:
         names = " × ".join(clean(axes[place].name) for place in places)
@@ -39,7 +39,7 @@ def _list_marginals(release: "Tables") -> tuple[list[str], list[str]]:
     return lines, [*([f"… {left:,} more marginals"] if left > 0 else []), f"Look at one: release.marginal({named})"]
 
 
-def write_terms(release: "Tables") -> str:
+def write_terms(release: "TableRelease[Any, Any]") -> str:
     """Say in a line what was left out of a unit, the price, and whether the release is fresh."""
     steps = f" · made {', '.join(release.steps)}" if release.steps else ""
     limits, price = write_limits(release.prepared.terms.contribution), release.as_published.price

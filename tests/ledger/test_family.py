@@ -179,10 +179,11 @@ class TestChangedBudgets:
         assert not refused(ledger, "a", pure(1), principal="ann")
         agree(ledger)
 
-    def test_a_program_that_names_the_first_budget_still_opens_it(self, ledger: Ledger) -> None:
+    def test_programs_that_name_the_first_budget_or_the_one_in_force_open_it(self, ledger: Ledger) -> None:
         ledger.set_budget("patients", Budget(epsilon=Fraction(6), delta=FAMILY.delta))
         ledger.set_budget("patients", Budget(epsilon=Fraction(7), delta=FAMILY.delta))
         assert ledger.open_account("patients", FAMILY).budget.epsilon == 7
+        assert ledger.open_account("patients", Budget(epsilon=Fraction(7), delta=FAMILY.delta)).budget.epsilon == 7
         with pytest.raises(ParameterError, match="opened with"):
             ledger.open_account("patients", Budget(epsilon=Fraction(6), delta=FAMILY.delta))
 

@@ -38,17 +38,18 @@ def open_account(
         other = _account_for(tx, named) if named else None
         tx.append("account", content | ({"sources": named} if named else {}))
         return other
-    elif canonical(content["terms"]) not in (known.terms, first_terms(known)):
+    elif content["terms"] not in _named_terms(known):
         raise ParameterError(
             "budget", f"what account {name!r} was opened with ({known.budget.filter.budget})", budget.filter.budget
         )
     return None
 
 
-def first_terms(holder: Holder) -> str | None:
-    """Return the terms that a holder had before its budget was first changed; programs may still name these."""
-    first = json.loads(holder.terms).get("first")
-    return None if first is None else canonical(first)
+def _named_terms(holder: Holder) -> list[dict[str, Any]]:
+    """List the terms by which programs may name an account: those in force, and those before its first change."""
+    terms = json.loads(holder.terms)
+    in_force = {key: terms[key] for key in _TERMS}
+    return [in_force, terms.get("first", in_force)]
 
 
 def _account_for(tx: Transaction, sources: Sequence[str]) -> str | None:
@@ -85,10 +86,9 @@ def set_budget(
     if holder is None:
         raise ParameterError(kind, f"a {kind} of account {account!r}", name)
     _check_limit(own, budget or holder.budget)
-    before = json.loads(holder.terms)
     terms = _terms(budget or holder.budget, holder.renewal) | {
         "closed": closed,
-        "first": before.get("first", {key: before[key] for key in _TERMS}),
+        "first": _named_terms(holder)[-1],
     }
     content = {"account": account, "holder": kind, "name": name, "terms": terms}
     if canonical(terms) != holder.terms:

@@ -73,6 +73,8 @@ class Ask:
     """An idempotency key, scoped to the principal."""
     ways: tuple[ChosenWay, ...] = ()
     """How the events were chosen from the balance: a charge that lost its answer is answered in the same ways."""
+    bought: Fraction = Fraction(0)
+    """Of ``epsilon``, what facts have cost that were bought for it first: the events cost no more than the rest."""
     beside: tuple[Event, ...] = ()
     """What the principal will ask for next: another's answer is shared only where its limits can pay for these too."""
     digest: str = field(init=False)
@@ -106,6 +108,7 @@ class Ask:
         """The JSON that the ledger keeps of it."""
         return {
             "account": self.account,
+            **({"bought": ratio(self.bought)} if self.bought else {}),
             "delta": ratio(self.delta),
             "epsilon": self.epsilon and ratio(self.epsilon),
             "events": [event.to_json() for event in self.events],
@@ -116,6 +119,15 @@ class Ask:
             "version": self.version,
             "ways": [[name, ratio(epsilon)] for name, epsilon in self.ways],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What a charge without an answer says of how it was to be measured."""
+
+    ways: tuple[ChosenWay, ...]
+    bought: Fraction
+    """As ``Ask.bought``."""
 
 
 class Charged(Protocol):

@@ -61,6 +61,8 @@ class Job(Generic[T]):
     """Make what is returned of the stored text alone."""
     ways: tuple[ChosenWay, ...] = ()
     """The ways of measuring that were chosen from the balance, where there was a choice."""
+    bought: Fraction = Fraction(0)
+    """Of the price, what is paid for facts that it lacked."""
     stage: str = "answering"
     """What it does, in public words, for whoever waits."""
 

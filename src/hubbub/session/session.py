@@ -100,6 +100,7 @@ class Session:
             version=self.policy.version,
             key=key,
             ways=job.ways,
+            bought=job.bought,
         )
 
     def payer(self, *, buying: Mapping[Look, Fraction] | None = None) -> Payer:
@@ -114,12 +115,16 @@ class Session:
 
         def job_with(facts: Known, buying: Mapping[Look, Fraction]) -> Job[T]:
             ordered = {fact: facts[fact] for fact in draft.wanted if fact in facts}
+
+            def job_for(purchase: Purchase) -> Job[T]:
+                return replace(draft.job(draft.plan(ordered, purchase)), bought=draft.price - purchase.rest)
+
             purchase = Purchase(rest=rest, payer=self.payer(buying=buying))
-            job = draft.job(draft.plan(ordered, purchase))
-            waiting = self.ledger.waiting_ways(self.ask_of(job, key=key))
-            if waiting is None or waiting == job.ways:
+            job = job_for(purchase)
+            waiting = self.ledger.waiting(self.ask_of(job, key=key))
+            if waiting is None or (waiting.ways, waiting.bought) == (job.ways, job.bought):
                 return job
-            return draft.job(draft.plan(ordered, replace(purchase, ways=waiting)))
+            return job_for(replace(purchase, ways=waiting.ways, rest=draft.price - waiting.bought))
 
         if unknown:
             bought = self._buyer(receipts).obtain(

@@ -14,7 +14,7 @@ from hubbub.ledger.rules import no_such_holder
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement, Waiting
 from hubbub.privacy.filter import Room, Spent
-from hubbub.privacy.ways import ChosenWay, Payer
+from hubbub.privacy.ways import Payer
 
 _PAGE = 1000
 

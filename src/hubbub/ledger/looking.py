@@ -12,9 +12,9 @@ from hubbub.ledger.holder import ACCOUNT, Holder, holder_of, holders_of
 from hubbub.ledger.permission import Balances, account_of, all_failures, check_permission, limits_of
 from hubbub.ledger.rules import no_such_holder
 from hubbub.ledger.stores.store import StoreSession
-from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement
+from hubbub.ledger.terms import OWNER, Ask, Fact, Failures, Grant, Statement, Waiting
 from hubbub.privacy.filter import Room, Spent
-from hubbub.privacy.ways import ChosenWay, Payer
+from hubbub.privacy.ways import Payer
 
 _PAGE = 1000
 
@@ -53,16 +53,17 @@ class Looking(ABC):
             own = account_of(session, account)
             return Payer(terms=own.filter, room=view.remainder_of([own, *limits]))
 
-    def waiting_ways(self, ask: Ask) -> tuple[ChosenWay, ...] | None:
-        """Return how the charge that waits for this principal's answer to this question was to be measured, if any.
+    def waiting(self, ask: Ask) -> Waiting | None:
+        """Return the terms of the charge that waits for this principal's answer to this question, if any.
 
-        Those of the first version say nothing, and nor does this: the way of before.
+        Those of the first version say nothing of their ways, and nor does this: the way of before.
         """
         with self._looking() as session:
             content = serving.waiting_charge(session, ask)
         if content is None:
             return None
-        return tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
+        ways = tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
+        return Waiting(ways=ways, bought=Fraction(content.get("bought", 0)))
 
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""

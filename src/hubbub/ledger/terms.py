@@ -73,6 +73,8 @@ class Ask:
     """An idempotency key, scoped to the principal."""
     ways: tuple[ChosenWay, ...] = ()
     """How the events were chosen from the balance: a charge that lost its answer is answered in the same ways."""
+    bought: Fraction = Fraction(0)
+    """The part of ``epsilon`` that facts took which were bought for it: an answer says its whole price."""
     beside: tuple[Event, ...] = ()
     """What the principal will ask for next: another's answer is shared only where its limits can pay for these too."""
     digest: str = field(init=False)
@@ -102,9 +104,17 @@ class Ask:
         object.__setattr__(self, "request", request)
 
     @property
+    def own_epsilon(self) -> Fraction | None:
+        """The ε that its own events use: without the facts that were bought for it, and less where less errs least."""
+        if self.ways:
+            return sum((epsilon for _, epsilon in self.ways), Fraction(0))
+        return None if self.epsilon is None else self.epsilon - self.bought
+
+    @property
     def body(self) -> dict[str, Any]:
         """The JSON that the ledger keeps of it."""
-        return {
+        bought = {"bought": ratio(self.bought)} if self.bought else {}
+        return bought | {
             "account": self.account,
             "delta": ratio(self.delta),
             "epsilon": self.epsilon and ratio(self.epsilon),
@@ -116,6 +126,14 @@ class Ask:
             "version": self.version,
             "ways": [[name, ratio(epsilon)] for name, epsilon in self.ways],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The terms of a charge that has no answer yet: with them, the same plan is made again."""
+
+    ways: tuple[ChosenWay, ...]
+    bought: Fraction
 
 
 class Charged(Protocol):

@@ -61,6 +61,8 @@ class Job(Generic[T]):
     """Make what is returned of the stored text alone."""
     ways: tuple[ChosenWay, ...] = ()
     """The ways of measuring that were chosen from the balance, where there was a choice."""
+    bought: Fraction = Fraction(0)
+    """The part of the price that facts took which were bought for it."""
     stage: str = "answering"
     """What it does, in public words, for whoever waits."""
 

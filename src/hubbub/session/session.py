@@ -100,6 +100,7 @@ class Session:
             version=self.policy.version,
             key=key,
             ways=job.ways,
+            bought=job.bought,
         )
 
     def payer(self, *, buying: Mapping[Look, Fraction] | None = None) -> Payer:
@@ -116,10 +117,11 @@ class Session:
             ordered = {fact: facts[fact] for fact in draft.wanted if fact in facts}
             purchase = Purchase(rest=rest, payer=self.payer(buying=buying))
             job = draft.job(draft.plan(ordered, purchase))
-            waiting = self.ledger.waiting_ways(self.ask_of(job, key=key))
-            if waiting is None or waiting == job.ways:
+            waiting = self.ledger.waiting(self.ask_of(job, key=key))
+            if waiting is None or (waiting.ways, waiting.bought) == (job.ways, job.bought):
                 return job
-            return draft.job(draft.plan(ordered, replace(purchase, ways=waiting)))
+            as_paid = replace(purchase, rest=draft.price - waiting.bought, ways=waiting.ways)
+            return draft.job(draft.plan(ordered, as_paid))
 
         if unknown:
             bought = self._buyer(receipts).obtain(

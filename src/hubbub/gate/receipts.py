@@ -18,8 +18,8 @@ FACT = "fact: "
 class Receipts:
     """The charges of one question so far."""
 
-    paid: list[tuple[str, Ticket]] = field(default_factory=list)
-    """Questions that were charged, each with its ticket: what was served for nothing is not among them."""
+    paid: list[tuple[Ask, Ticket]] = field(default_factory=list)
+    """What was charged, each with its ticket: what was served for nothing is not among it."""
     under_way: Ask | None = None
     """What the ledger is being asked for: whether it is charged is not known until it says so."""
 
@@ -31,20 +31,20 @@ class Receipts:
         """Note what it gave."""
         assert self.under_way is not None
         if ticket.cost.loss or ticket.cost.failure:
-            self.paid.append((self.under_way.question, ticket))
+            self.paid.append((self.under_way, ticket))
         self.under_way = None
 
     def __str__(self) -> str:
         """Say what was paid."""
-        tickets = [ticket for _, ticket in self.paid]
-        paid = [f"ε = {_write(ticket.epsilon)} (entry {ticket.entry})" for ticket in tickets]
+        paid = [f"ε = {_write(ask.own_epsilon)} (entry {ticket.entry})" for ask, ticket in self.paid]
         doubt = ""
         if self.under_way is not None:
-            doubt = f" A charge of ε = {_write(self.under_way.epsilon)} may have been written: hubbub budget shows it."
+            epsilon = _write(self.under_way.own_epsilon)
+            doubt = f" A charge of ε = {epsilon} may have been written: hubbub budget shows it."
         if not paid:
             return "Broken off. " + (doubt.strip() or "Nothing was paid.")
         again = "Ask exactly the same again: what was paid is not paid twice."
-        return f"Broken off. Paid from account '{tickets[0].account}': {' and '.join(paid)}.{doubt} {again}"
+        return f"Broken off. Paid from account '{self.paid[0][0].account}': {' and '.join(paid)}.{doubt} {again}"
 
 
 def _write(epsilon: Fraction | None) -> str:

@@ -54,9 +54,9 @@ class Looking(ABC):
             return Payer(terms=own.filter, room=view.remainder_of([own, *limits]))
 
     def waiting(self, ask: Ask) -> Waiting | None:
-        """Return how the charge that waits for this principal's answer to this question was to be measured, if any.
+        """Return the terms of the charge that waits for this principal's answer to this question, if any.
 
-        Those of the first version say nothing, and nor does this: the way of before.
+        Those of the first version say nothing of their ways, and nor does this: the way of before.
         """
         with self._looking() as session:
             content = serving.waiting_charge(session, ask)

@@ -74,7 +74,7 @@ class Ask:
     ways: tuple[ChosenWay, ...] = ()
     """How the events were chosen from the balance: a charge that lost its answer is answered in the same ways."""
     bought: Fraction = Fraction(0)
-    """Of ``epsilon``, what facts have cost that were bought for it first: the events cost no more than the rest."""
+    """The part of ``epsilon`` that facts took which were bought for it: an answer says its whole price."""
     beside: tuple[Event, ...] = ()
     """What the principal will ask for next: another's answer is shared only where its limits can pay for these too."""
     digest: str = field(init=False)
@@ -104,11 +104,18 @@ class Ask:
         object.__setattr__(self, "request", request)
 
     @property
+    def own_epsilon(self) -> Fraction | None:
+        """The ε that its own events use: without the facts that were bought for it, and less where less errs least."""
+        if self.ways:
+            return sum((epsilon for _, epsilon in self.ways), Fraction(0))
+        return None if self.epsilon is None else self.epsilon - self.bought
+
+    @property
     def body(self) -> dict[str, Any]:
         """The JSON that the ledger keeps of it."""
-        return {
+        bought = {"bought": ratio(self.bought)} if self.bought else {}
+        return bought | {
             "account": self.account,
-            **({"bought": ratio(self.bought)} if self.bought else {}),
             "delta": ratio(self.delta),
             "epsilon": self.epsilon and ratio(self.epsilon),
             "events": [event.to_json() for event in self.events],
@@ -123,11 +130,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What a charge without an answer says of how it was to be measured."""
+    """The terms of a charge that has no answer yet: with them, the same plan is made again."""
 
     ways: tuple[ChosenWay, ...]
     bought: Fraction
-    """As ``Ask.bought``."""
 
 
 class Charged(Protocol):

@@ -62,7 +62,7 @@ class Job(Generic[T]):
     ways: tuple[ChosenWay, ...] = ()
     """The ways of measuring that were chosen from the balance, where there was a choice."""
     bought: Fraction = Fraction(0)
-    """Of the price, what is paid for facts that it lacked."""
+    """The part of the price that facts took which were bought for it."""
     stage: str = "answering"
     """What it does, in public words, for whoever waits."""
 

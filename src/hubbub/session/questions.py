@@ -101,6 +101,7 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
         measure=lambda read, meter: measure_sets(planned, [read(request) for request in requests], meter),
         present=present,
         ways=planned.ways,
+        bought=planned.bought,
     )
 
 
@@ -153,6 +154,7 @@ def joint_job(asked: Sequence[Question], plans: tuple[Plan, ...], *, policy: Pol
         measure=measure,
         present=present,
         ways=plans[0].ways,
+        bought=plans[0].bought,
     )
 
 
@@ -214,4 +216,5 @@ def diagnosis_job(asked: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]
         measure=measure,
         present=present,
         ways=plans[0].ways,
+        bought=plans[0].bought,
     )

@@ -115,16 +115,13 @@ class Session:
 
         def job_with(facts: Known, buying: Mapping[Look, Fraction]) -> Job[T]:
             ordered = {fact: facts[fact] for fact in draft.wanted if fact in facts}
-
-            def job_for(purchase: Purchase) -> Job[T]:
-                return replace(draft.job(draft.plan(ordered, purchase)), bought=draft.price - purchase.rest)
-
             purchase = Purchase(rest=rest, payer=self.payer(buying=buying))
-            job = job_for(purchase)
+            job = draft.job(draft.plan(ordered, purchase))
             waiting = self.ledger.waiting(self.ask_of(job, key=key))
             if waiting is None or (waiting.ways, waiting.bought) == (job.ways, job.bought):
                 return job
-            return job_for(replace(purchase, ways=waiting.ways, rest=draft.price - waiting.bought))
+            as_paid = replace(purchase, rest=draft.price - waiting.bought, ways=waiting.ways)
+            return draft.job(draft.plan(ordered, as_paid))
 
         if unknown:
             bought = self._buyer(receipts).obtain(

@@ -78,7 +78,7 @@ def test_publications_say_their_terms_too(db: hb.Database) -> None:
     cells = {"ward": range(5)}
     flat = db.publish(publish.Flat(), over=cells, cells=2, each=3, epsilon=1)
     line = repr(flat).splitlines()[-1]
-    assert "of each unit at most 2 cells, 3 rows in each; rows beyond are not in the interval · ε = 1 ·" in line
+    assert "of each unit at most 2 cells, with 3 rows in each; rows beyond are not in the interval · ε = 1 ·" in line
     assert line.endswith("· fresh")
     marginals = db.publish(publish.Marginals(ways=1), over={**cells, "age": range(90)}, rows=1, epsilon=1)
     assert "of each unit at most 1 row; rows beyond are not in the interval · ε = 1 ·" in repr(marginals)

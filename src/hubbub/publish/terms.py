@@ -91,11 +91,20 @@ class Contribution:
 
 def write_limits(contribution: Contribution) -> str:
     """Say in plain words what was left out of a unit before its rows were counted."""
-    rows = f"{contribution.total:,} row{'' if contribution.total == 1 else 's'}"
-    if contribution.cells * contribution.each > contribution.total or contribution.cells == contribution.total:
-        return f"of each unit at most {rows}; rows beyond are not in the interval"
-    cells = f"{contribution.cells:,} cell{'' if contribution.cells == 1 else 's'}"
-    return f"of each unit at most {cells}, {contribution.each:,} rows in each; rows beyond are not in the interval"
+    return f"of each unit at most {describe_contribution(contribution)}; rows beyond are not in the interval"
+
+
+def describe_contribution(contribution: Contribution) -> str:
+    """Say how many rows of a unit count, and in how many cells where that limits them."""
+    cells, each, total = contribution.cells, contribution.each, contribution.total
+    if cells >= total:
+        return _count(total, "row")
+    within = f"{_count(cells, 'cell')}, with {_count(each, 'row')} in {'it' if cells == 1 else 'each'}"
+    return within if cells * each <= total else f"{within} and {total:,} in all"
+
+
+def _count(many: int, noun: str) -> str:
+    return f"{many:,} {noun}{'' if many == 1 else 's'}"
 
 
 class Noise(StrEnum):

@@ -9,6 +9,7 @@ from hubbub.gate.release import CONFIDENCE
 from hubbub.ledger.entry import ratio
 from hubbub.publish.release.map_margins import Path
 from hubbub.publish.release.published import Published
+from hubbub.publish.terms import describe_contribution
 from hubbub.query.answer.printable import clean
 from hubbub.report.map_data import CellMap, FlowMap
 
@@ -40,14 +41,8 @@ def write(published: Published, shown: CellMap | FlowMap, path: Path) -> None:
 def claim(published: Published) -> str:
     """State the privacy guarantee in a sentence."""
     one = published.prepared.terms.contribution
-    return (
-        f"{published.price}, for everything that one unit adds: in at most {_many(one.cells, 'cell')}, "
-        f"{_many(one.each, 'row')} in each and {one.total:,} together ({one.neighbors.value} neighbours)."
-    )
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+    held = describe_contribution(one)
+    return f"{published.price}, for everything that one unit adds: at most {held} ({one.neighbors.value} neighbours)."
 
 
 def _cells(shown: CellMap) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from hubbub.gate.release import note_age
 from hubbub.publish.release import spread
 from hubbub.publish.release.published import Estimate, Published
 from hubbub.publish.strategies.layer import Array
+from hubbub.publish.terms import describe_contribution
 from hubbub.query.answer.printable import clean
 from hubbub.report import charts
 
@@ -62,9 +63,8 @@ def page_of(
     lead = (
         f"{published.domain.size:,} cells: {names}. Strategy {clean(published.strategy.name)}, {published.price}, "
         f"entry {published.entry} of account “{clean(published.account)}”{again}. Protected: everything that one unit "
-        f"adds, in at most {one.cells:,} cells, {one.each:,} rows in each and {one.total:,} together "
-        f"({one.neighbors.value} neighbours). Intervals and errors are about what counts then: what these limits cut "
-        "off is beside them."
+        f"adds, at most {describe_contribution(one)} ({one.neighbors.value} neighbours). Intervals and errors are "
+        "about what counts then: what these limits cut off is beside them."
     )
     after = (
         f"The cells were made {', '.join(published.steps)} afterwards, which costs nothing." if published.steps else ""
@@ -97,7 +97,7 @@ def _cells(published: Published, truth: Array | None) -> list[str]:
         values, names = np.add.reduceat(published.cells.sum(axis=others), starts), _names(axis.labels, starts)
         deviations = _deviations(published, place, starts)
         real = None if truth is None else np.add.reduceat(truth.sum(axis=others), starts)
-        step = "" if len(starts) == len(axis.labels) else f", sums of about {math.ceil(len(axis.labels) / len(starts))}"
+        step = "" if len(starts) == len(axis.labels) else f", {math.ceil(len(axis.labels) / len(starts))} cells a bar"
         over = "" if not others else ", summed over the other axes"
         parts.append(f'<p class="small">{escape(clean(axis.name))}{over}{step}; {note}{told}</p>')
         parts.append(charts.bars(values, names, deviations=deviations, truth=real, about=f"Cells by {axis.name}"))
@@ -159,10 +159,10 @@ def _ranges(published: Published, truth: Array | None) -> list[str]:
 
 
 def _range(name: str, one: Estimate, truth: float | None) -> str:
-    around = "–" if one.low is None or one.high is None else f"{one.low:,.1f} … {one.high:,.1f}"
+    around = "–" if one.low is None or one.high is None else f"{_number(one.low)} … {_number(one.high)}"
     error = "–" if one.deviation is None else _number(one.deviation)
     real = "" if truth is None else f"<td class='truth'>{truth:,.6g}</td>"
-    return f"<tr><td>{escape(name)}</td><td>{one.value:,.1f}</td><td>{around}</td><td>{error}</td>{real}</tr>"
+    return f"<tr><td>{escape(name)}</td><td>{_number(one.value)}</td><td>{around}</td><td>{error}</td>{real}</tr>"
 
 
 def _errors(published: Published, comparisons: Sequence[Comparison], truth: Array | None) -> list[str]:

@@ -20,6 +20,7 @@ from hubbub.publish.domain import Domain
 from hubbub.publish.marginals import table_strategy as tables
 from hubbub.publish.release import spread
 from hubbub.publish.strategies.strategy import Prepared, Strategy
+from hubbub.publish.terms import describe_contribution
 from hubbub.query.answer.printable import clean
 
 _MOST_MARGINALS = 12
@@ -110,13 +111,13 @@ class Prospect:
 
     def __str__(self) -> str:
         told = self.to_dict()
-        one, axes = told["contribution"], told["axes"]
+        axes = told["axes"]
         lines = [
             f"strategy    {self.strategy.name}: "
             + ", ".join(f"{found['numbers']:,} numbers with {found['noise']} noise" for found in _few(told)),
             f"cells       {told['cells']:,}: " + " × ".join(f"{clean(name)} ({many:,})" for name, many in axes.items()),
-            f"unit        in at most {one['cells']:,} cells, with {one['each']:,} rows in each and {one['total']:,} "
-            f"together ({told['neighbors']} neighbours)",
+            f"unit        at most {describe_contribution(self.prepared.terms.contribution)} "
+            f"({told['neighbors']} neighbours)",
             *(f"bought      {clean(found['what'])}: {found['value']}" for found in told["bought"]),
             *(f"to buy      {clean(found['what'])}, with ε = {found['epsilon']:.3g}" for found in told["to_buy"]),
         ]

@@ -91,7 +91,7 @@ def _rows(table: Table) -> Iterator[tuple[str, str, str]]:
     for column in () if table.owner is None else (table.owner,):
         yield column.name, str(column.kind), f"the unit, found by {', then '.join(map(str, table.path))}"
     for name, reason in table.unusable.items():
-        yield name, "–", reason
+        yield name, "–", reason.partition(". ")[0]  # the remedy is in the error of a question that uses it
 
 
 def _facts(table: Table, column: TableColumn) -> Iterator[str]:

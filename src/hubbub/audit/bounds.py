@@ -37,7 +37,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from hubbub.errors import ParameterError
 from hubbub.parameters import non_negative, probability, whole
@@ -119,6 +118,8 @@ def refutes(counts: Counts, *, epsilon: float, delta: float, confidence: float) 
 
 def _least(counts: Counts, confidence: float, value: Callable[[Floats, Floats], Floats]) -> float:
     """The least of ``value`` (growing in p, falling in q) over the staircase that contains the joint region."""
+    from scipy import special  # late: it takes longer to load than all of ours
+
     reach = float(special.gammainccinv(2.0, level_of(confidence))) * (1 + _SLACK)
     steps = np.linspace(0.0, reach, _STEPS + 1)
     p = _lower(counts.hits, counts.draws, np.exp(-steps[1:]))
@@ -141,6 +142,8 @@ def _log_ratio(delta: float) -> Callable[[Floats, Floats], Floats]:
 def _lower(hits: int, draws: int, levels: Floats) -> Floats:
     if hits == 0:
         return np.zeros_like(levels)
+    from scipy import special
+
     limits: Floats = special.betaincinv(hits, draws - hits + 1, levels) * (1 - _SLACK)
     return limits
 
@@ -148,6 +151,8 @@ def _lower(hits: int, draws: int, levels: Floats) -> Floats:
 def _upper(hits: int, draws: int, levels: Floats) -> Floats:
     if hits == draws:
         return np.ones_like(levels)
+    from scipy import special
+
     limits: Floats = special.betainccinv(hits + 1, draws - hits, levels) * (1 + _SLACK)
     return np.minimum(limits, 1.0)
 

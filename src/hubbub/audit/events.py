@@ -24,7 +24,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from hubbub.audit.outputs import Batch, Outputs, View, views_of
 
@@ -177,6 +176,8 @@ def _scores(weighed: Sequence[_Weighed], *, worth: Worth, draws: int, level: flo
     """Return the expected proof of each candidate; all of them at once, since there are thousands
     in dozens of families.
     """
+    from scipy import special  # late: it takes longer to load than all of ours
+
     wide = float(-special.ndtri(level)) + 0.25
     turns = np.linspace(0.0, math.pi / 2, 9)[:, None]
     sizes = [len(one.hits) for one in weighed]

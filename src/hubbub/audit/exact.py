@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -90,6 +89,8 @@ def _hockey_stick(one: Floats, other: Floats, epsilon: float) -> float:
 
 
 def _renyi(one: Floats, other: Floats, order: float) -> float:
+    from scipy import special  # late: it takes longer to load than all of ours
+
     one, other = one[~np.isneginf(one)], other[~np.isneginf(one)]
     if np.isneginf(other).any():
         return math.inf

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from hubbub.audit.exact import Laws
 
@@ -126,6 +125,8 @@ def fit(observed: NDArray[np.int64], masses: Floats) -> Fit:
 
 def power(masses: Floats, true: Floats, *, draws: int, false_alarm: float) -> float:
     """The probability, to first order, that `fit` rejects ``masses`` when the draws really follow ``true``."""
+    from scipy import special  # late: it takes longer to load than all of ours
+
     expected = draws * np.append(masses, max(0.0, 1.0 - math.fsum(masses)))
     really = draws * np.append(true, max(0.0, 1.0 - math.fsum(true)))
     groups = [_fine(expected)]
@@ -145,11 +146,15 @@ def power(masses: Floats, true: Floats, *, draws: int, false_alarm: float) -> fl
 
 def _binomial_tail(least: int, draws: int, probability: float) -> float:
     """Return the probability of at least so many successes; ``scipy.stats`` takes longer to load than a whole audit."""
+    from scipy import special
+
     return 1.0 if least == 0 else float(special.betainc(least, draws - least + 1, probability))
 
 
 def _likelihood_ratio(observed: NDArray[np.int64], expected: Floats, group: NDArray[np.int64]) -> float:
     """The p-value of the corrected likelihood-ratio χ² over groups of cells."""
+    from scipy import special
+
     freedom = int(group.max())
     if freedom == 0:
         return 1.0

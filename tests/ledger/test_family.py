@@ -184,8 +184,19 @@ class TestChangedBudgets:
         ledger.set_budget("patients", Budget(epsilon=Fraction(7), delta=FAMILY.delta))
         assert ledger.open_account("patients", FAMILY).budget.epsilon == 7
         assert ledger.open_account("patients", Budget(epsilon=Fraction(7), delta=FAMILY.delta)).budget.epsilon == 7
-        with pytest.raises(ParameterError, match="opened with"):
+        with pytest.raises(ParameterError, match="opened with") as refused:
             ledger.open_account("patients", Budget(epsilon=Fraction(6), delta=FAMILY.delta))
+        assert "now ε = 7, δ = 1e-9" in str(refused.value)
+        assert "hubbub budget set" in str(refused.value)
+
+    def test_programs_that_say_nothing_of_renewals_open_accounts_that_are_renewed(self, ledger: Ledger) -> None:
+        ledger.open_account("monthly", FAMILY, renewal=Renewal(days=30))
+        assert ledger.open_account("monthly", FAMILY).renewal == Renewal(days=30)
+        ledger.set_budget("monthly", Budget(epsilon=Fraction(5), delta=FAMILY.delta))
+        assert ledger.open_account("monthly", FAMILY).renewal == Renewal(days=30)
+        with pytest.raises(ParameterError, match=r"opened with .*anew every 30 days"):
+            ledger.open_account("monthly", FAMILY, renewal=Renewal(days=7))
+        agree(ledger)
 
     def test_what_cannot_be_changed(self, ledger: Ledger) -> None:
         with pytest.raises(ParameterError, match="counted like"):

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,13 @@ def test_ranges_satisfy_the_definition_and_are_attained(epsilon: float, delta: f
 
 def test_odds_posterior_harm_power_and_guesses() -> None:
     reading = explain(math.log(3), 0.01, prior=0.25)
-    assert reading.odds == pytest.approx((1 / 3, 3))
+    assert reading.odds == pytest.approx((1 / 3.03, 3.03))
+    assert reading.chance == pytest.approx(1.0), "of δ = 0.01 nothing is left to say"
     assert reading.harm == pytest.approx((1 / 3, 3))
-    assert reading.posterior == pytest.approx((0.1, 0.5))
+    assert reading.posterior == pytest.approx((1 / 10.09, 1.01 / 2.01))
+    exact = explain(math.log(3), prior=0.25)
+    assert (exact.odds, exact.chance) == (pytest.approx((1 / 3, 3)), 0)
+    assert exact.posterior == pytest.approx((0.1, 0.5))
     assert reading.power(0.05) == pytest.approx(0.16)
     assert reading.power(0.9) == pytest.approx(1 - (0.1 - 0.01) / 3)
     assert reading.power(0) == pytest.approx(0.01)
@@ -50,11 +55,30 @@ def test_odds_posterior_harm_power_and_guesses() -> None:
     assert explain(1).prior == 0.5
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.25, 1e-5), (4, 1e-9), (1, 0.002)])
+def test_odds_move_further_with_no_greater_chance_than_is_said(epsilon: float, delta: float) -> None:
+    """Gaussian noise of just this (ε, δ), whose odds move by more than e^ε with a chance of many times δ."""
+    below = NormalDist().cdf
+
+    def passed(sigma: float, loss: float) -> float:
+        return below(1 / (2 * sigma) - loss * sigma)
+
+    low, high = 0.01, 1000.0
+    for _ in range(200):
+        sigma = (low + high) / 2
+        spent = passed(sigma, epsilon) - math.exp(epsilon) * below(-1 / (2 * sigma) - epsilon * sigma)
+        low, high = (sigma, high) if spent > delta else (low, sigma)
+    reading = explain(epsilon, delta)
+    assert passed(high, math.log(reading.odds[1])) <= reading.chance
+    assert passed(high, epsilon) > 2 * delta, "so that δ itself would say too little"
+
+
 def test_a_person_can_read_it() -> None:
     text = str(explain(math.log(3), 1e-6, prior=0.25))
     assert text.startswith("ε = 1.09861, δ = 1e-6:\n")
-    assert "between 0.333 and 3, but for a chance 1e-6" in text
-    assert "thought 0.25 likely thinks between 0.1 and 0.5 afterwards" in text
+    assert "between 0.33 and 3.03, but for a chance 0.000101" in text
+    assert "thought 0.25 likely thinks between 0.0991 and 0.502 afterwards" in text
+    assert "at most 3 times that of staying out, and 1e-6 of the greatest harm more." in text
     assert "probability 0.1 happens with 0.0333 to 0.3." in text
     assert "chance" not in str(explain(1)).replace("a chance", "x") or "but for" not in str(explain(1))
 

@@ -1,5 +1,6 @@
 """Noise by the balance, through the one door: priced as it is charged, planned again in a race, kept after a crash."""
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -179,6 +180,11 @@ def test_explain_tells_odds_and_how_often(db: hb.Database) -> None:
     facts = told.to_dict()
     assert facts["questions_like_it"] == 4
     assert facts["odds"]["posterior"] == pytest.approx(0.7310585786)
-    assert "at most 73.11% likely" in str(told)
+    assert facts["odds"]["rows_posterior"] == pytest.approx(1 / (1 + math.exp(-2))), (
+        "from one row to another is two steps"
+    )
+    assert "as not that one person is in the data holds it at most 73.11% likely" in str(told)
+    assert "something that the person's rows say at most 88.08%" in str(told)
+    assert facts["odds"]["chance"] == 0
     assert "pays for 4 questions at this price" in str(told)
     assert facts["left"].startswith("ε = 4 (ρ = ")

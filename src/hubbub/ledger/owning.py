@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,11 +39,29 @@ def open_account(
         other = _account_for(tx, named) if named else None
         tx.append("account", content | ({"sources": named} if named else {}))
         return other
-    elif content["terms"] not in _named_terms(known):
-        raise ParameterError(
-            "budget", f"what account {name!r} was opened with ({known.budget.filter.budget})", budget.filter.budget
-        )
+    opening = _named_terms(known)
+    if renewal is None:  # whoever names none asks for none: the account is renewed as it was opened
+        opening = [one | {"renewal_days": None} for one in opening]
+    if content["terms"] not in opening:
+        same = budget.neighbors is known.budget.neighbors
+        raise ParameterError("budget", _tell_terms(known), budget.filter.budget if same else budget.neighbors)
     return None
+
+
+def _tell_terms(holder: Holder) -> str:
+    """Say which budget an account has, and what to do for another one."""
+    first = replace(holder, terms=canonical(_named_terms(holder)[-1]))
+    now, opened = (_tell_budget(one.budget, one.renewal) for one in (holder, first))
+    has = opened if now == opened else f"{opened}; now {now}"
+    return (
+        f"what account {holder.account!r} was opened with ({has}): its owner changes it by hubbub budget set, and data "
+        "about other people has an account of another name"
+    )
+
+
+def _tell_budget(budget: Budget, renewal: Renewal | None) -> str:
+    every = "" if renewal is None else f", anew every {renewal.days} days"
+    return f"{budget.filter.budget}, {budget.neighbors}{every}"
 
 
 def _named_terms(holder: Holder) -> list[dict[str, Any]]:

@@ -1,6 +1,14 @@
 """A guarantee, read for a person: what it lets anyone learn, and how many people a study needs.
 
 Everything follows from the definition P(S) ≤ e^ε·P'(S) + δ, applied to S and to its complement, in both directions.
+
+Privacy:
+    Claim: an answer after which odds have moved by more than t·e^ε, t > 1, comes with a chance of δ·t/(t − 1) at most,
+        and never where δ = 0.
+    Proof: let S be the outcomes of which P is more than t·e^ε times P'. Then P(S) ≤ e^ε·P'(S) + δ ≤ P(S)/t + δ. A
+        chance of δ beside e^ε itself would be too little: with Gaussian noise for (1, 1e-6) it is 20 times that.
+    Needs: the two neighbours that the odds are about; others are further apart.
+    Ref: Kasiviswanathan, Smith 2014.
 """
 
 import math
@@ -15,6 +23,9 @@ from hubbub.privacy.rounding import exp_up, log_up
 
 Range = tuple[float, float]
 _LARGEST = 700
+_BEYOND = 1.01
+"""How far beyond e^ε odds are read where there is a δ. Nearer to 1 the chance that is named beside them grows, further
+away the odds: a hundredth more is not seen, and a hundred times δ is still small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +38,25 @@ class Reading:
 
     @property
     def odds(self) -> Range:
-        """The factors by which an observer's odds about a person may change, except with probability δ."""
-        return math.exp(-self.epsilon), math.exp(self.epsilon)
+        """The factors by which an observer's odds about a person may change, except with probability ``chance``."""
+        factor = math.exp(self.epsilon) * (_BEYOND if self.delta else 1.0)
+        return 1 / factor, factor
+
+    @property
+    def chance(self) -> float:
+        """The greatest probability with which odds change by more than that."""
+        return min(1.0, self.delta * _BEYOND / (_BEYOND - 1))
 
     @property
     def posterior(self) -> Range:
-        """The range of the posterior probability after the answer is seen, except with probability δ."""
+        """The range of the posterior probability after the answer is seen, except with probability ``chance``."""
         low, high = (factor * self.prior / (1 - self.prior + factor * self.prior) for factor in self.odds)
         return low, high
 
     @property
     def harm(self) -> Range:
-        """The factors between which the expected harm (or gain) of taking part lies, but for a chance δ."""
-        return self.odds
+        """The factors between which the expected harm (or gain) of taking part lies, beside δ of the greatest harm."""
+        return math.exp(-self.epsilon), math.exp(self.epsilon)
 
     def probability_of(self, without: Real) -> Range:
         """The range of an event's probability with the person's data, where it is ``without`` without them."""
@@ -61,7 +78,8 @@ class Reading:
     def __str__(self) -> str:
         low, high = self.posterior
         fewer, more = self.probability_of(0.1)
-        but = f", but for a chance {number(self.delta)}" if self.delta else ""
+        but = f", but for a chance {number(self.chance)}" if self.delta else ""
+        beside = f", and {number(self.delta)} of the greatest harm more" if self.delta else ""
         loss = Approx(epsilon=Fraction(self.epsilon), delta=Fraction(self.delta))
         return "\n".join(
             [
@@ -69,7 +87,7 @@ class Reading:
                 f"  Odds about a person move by a factor between {self.odds[0]:.3g} and {self.odds[1]:.3g}{but}.",
                 f"  Whoever thought {self.prior:.3g} likely thinks between {low:.3g} and {high:.3g} afterwards{but}.",
                 f"  Anything that would happen with probability 0.1 happens with {fewer:.3g} to {more:.3g}.",
-                f"  The expected harm of taking part is at most {self.harm[1]:.3g} times that of staying out{but}.",
+                f"  The expected harm of taking part is at most {self.harm[1]:.3g} times that of staying out{beside}.",
                 f"  A test that wrongs 5% of the innocent finds at most {self.power(0.05):.3g} of the others; the best "
                 f"guess is right with {self.advantage:.3g}.",
             ]

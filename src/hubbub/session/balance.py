@@ -17,7 +17,7 @@ class Balance:
     account: str
     principal: str
     budget: str
-    """All that the account allows, as the policy says."""
+    """All that the account allows, as its owner set it last."""
     left: str
     """The most that a question may still cost."""
 
@@ -35,10 +35,10 @@ class Balance:
 
 def balance_of(session: Session) -> Balance:
     """Return what is left to whoever asks, as every refusal and explanation would tell it."""
-    policy = session.policy
+    policy, payer = session.policy, session.payer()
     return Balance(
         account=policy.account,
         principal=session.principal,
-        budget=str(policy.budget.filter.budget),
-        left=tell_room(session.payer(), delta=policy.budget.delta / 100),
+        budget=str(payer.terms.budget),
+        left=tell_room(payer, delta=policy.budget.delta / 100),
     )

@@ -29,8 +29,8 @@ from hubbub.errors import EngineError, HubbubError, NotAllowed
 from hubbub.ledger import Ask
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
-from hubbub.privacy.events.event import ComposedEvent, Event, RepeatedEvent
-from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, Spent
+from hubbub.privacy.events.event import ComposedEvent, DiscreteGaussianEvent, Event, RepeatedEvent
+from hubbub.privacy.filter import DELTA_UNIT, LOSS_UNIT, FamilyFilter, Spent
 from hubbub.query.ops import ExactCounts
 from hubbub.query.plan.plan import Plan
 from hubbub.session.database import Database
@@ -222,13 +222,21 @@ class OfQuery(OfTables):
         return found or ["rows in another order, rows of nobody and two threads, together, can be seen"]
 
     def _check_refusal(self) -> list[str]:
-        """An account with less left than it costs: nothing is read, drawn or paid."""
+        """An account with less left than it costs: nothing is read, drawn or paid.
+
+        Where an account keeps several sums, a question that one of them does not pay for any more may be asked in
+        another way: so all of them are spent.
+        """
         db = self._world.opened()
         cost, terms = self._plan.cost, db.policy.budget.filter
         times = terms.remaining(Spent()).count(cost) or 1
-        spent = RepeatedEvent(event=_compose(self._plan.events), count=times)
-        with suppress(HubbubError):  # what is rounded up once may not fit where its parts would
-            db.ledger.reserve(Ask(account=db.policy.account, question="all of it", events=(spent,), epsilon=None))
+        self._spend(db, RepeatedEvent(event=_compose(self._plan.events), count=times))
+        left = terms.remaining(db.ledger.statement(db.policy.account).spent).loss * LOSS_UNIT
+        if isinstance(terms, FamilyFilter) and left:
+            noise = DiscreteGaussianEvent(
+                sigma=Fraction(1), sensitivity_squared=2 * left, dimension=None, neighbors=terms.neighbors
+            )
+            self._spend(db, noise)
         if terms.fits(db.ledger.statement(db.policy.account).spent, cost):
             return []
         seen = self._ask(db)
@@ -237,6 +245,11 @@ class OfQuery(OfTables):
         if self._world.engine.reads or seen.draws or seen.charged:
             return ["it was refused, and read the data, drew noise or charged before that"]
         return []
+
+    def _spend(self, db: Database, event: Event) -> None:
+        with suppress(HubbubError):  # what is rounded up once may not fit where its parts would
+            asked = Ask(account=db.policy.account, question=event.tag, events=(event,), epsilon=None)
+            db.ledger.reserve(asked)
 
     def _broken(self) -> list[str]:
         """An engine that fails: one fixed sentence, and the charge stands."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from hubbub.privacy.affordable import tell_price, tell_room
 from hubbub.privacy.explain import explain as reading
+from hubbub.privacy.rounding import exp_up
+from hubbub.privacy.sensitivity import Neighbors
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.printable import clean
@@ -80,7 +82,7 @@ class Explanation:
             "left_afterwards": tell_room(payer.after(cost), delta=slack, failure=failure),
             "fits": payer.room.fits(cost),
             "questions_like_it": payer.room.count(cost),
-            "odds": _odds(charged, plan.used_delta),
+            "odds": _odds(charged, plan.used_delta, plan.policy.budget.neighbors),
         }
 
     def __str__(self) -> str:
@@ -126,22 +128,45 @@ def _count_text(count: int | None) -> str:
     return f"the balance pays for {count:,} question{'' if count == 1 else 's'} at this price"
 
 
-def _odds(epsilon: Fraction, delta: Fraction) -> dict[str, Any]:
-    """Say what the price means for one person: how far anybody's odds about them can move."""
-    found = reading(min(epsilon, _MOST_READ), delta, prior=Fraction(1, 2))
-    factor, sure = found.odds[1], found.posterior[1]
-    but = f", but for a chance of {float(delta):.3g}" if delta else ""
+def _odds(epsilon: Fraction, delta: Fraction, neighbors: Neighbors) -> dict[str, Any]:
+    """Say what the price means for one person: how far anybody's odds about them can move.
+
+    Privacy:
+        Claim: what is said of odds about one person holds for any two databases that the sentence is about.
+        Proof: where units are replaced, two that differ in what a person's rows say are neighbours. Where they come and
+            go, two of which one has the person and the other has not are; from rows of one kind to rows of another it
+            is two steps, and so a group of two: (2ε, (1 + e^ε)·δ). The rest is ``privacy.explain``.
+        Needs: the ε and δ of all that the price pays for, facts included.
+        Ref: SOUNDNESS 21.
+    """
+    there = reading(min(epsilon, _MOST_READ), delta, prior=Fraction(1, 2))
+    rows = there
+    if neighbors is Neighbors.ADD_REMOVE:
+        twice = min(2 * epsilon, _MOST_READ)
+        rows = reading(twice, min(_MOST_DELTA, delta * (1 + exp_up(min(epsilon, _MOST_READ)))), prior=Fraction(1, 2))
+    but = f", but for a chance of {rows.chance:.3g}" if delta else ""
+    sure, factor = f"at most {there.posterior[1]:.2%}", f"{there.odds[1]:.3g} to 1"
+    if rows is there:
+        held = "something that one person's rows say to be as likely as not"
+        told = f"{sure} likely after the answer (odds of {factor})"
+    else:
+        held = "it to be as likely as not that one person is in the data"
+        beside = f"at most {rows.posterior[1]:.2%} ({rows.odds[1]:.3g} to 1)"
+        told = f"{sure} likely after the answer (odds of {factor}), and something that the person's rows say {beside}"
     return {
-        "factor": factor,
+        "factor": there.odds[1],
         "prior": 0.5,
-        "posterior": sure,
-        "sentence": "whoever held something about one person to be as likely as not holds it at most "
-        f"{sure:.2%} likely after the answer (odds of {factor:.3g} to 1){but}",
+        "posterior": there.posterior[1],
+        "rows_factor": rows.odds[1],
+        "rows_posterior": rows.posterior[1],
+        "chance": rows.chance,
+        "sentence": f"whoever held {held} holds it {told}{but}",
     }
 
 
 _MOST_READ = Fraction(700)
 """Beyond this ε the odds are no float any more."""
+_MOST_DELTA = 1 - Fraction(1, 1 << 53)
 
 
 def _where(told: dict[str, Any]) -> str:

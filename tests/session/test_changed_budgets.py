@@ -1,0 +1,74 @@
+"""Budgets that their owner has changed, or that are renewed, as whoever opens the data sees them."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import hubbub as hb
+from hubbub.errors import ParameterError
+from hubbub.ledger import Ledger, Marks, Renewal
+from hubbub.privacy.sensitivity import Neighbors
+
+COUNT = "SELECT count(DISTINCT id) AS n FROM people"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    duckdb.connect().execute(f"COPY (SELECT i AS id FROM range(50) AS t(i)) TO '{tmp_path}/people.parquet'")
+    return tmp_path
+
+
+def opened(folder: Path, *, budget: hb.Budget, principal: str = "owner") -> hb.Database:
+    return hb.open(
+        folder / "people.parquet",
+        unit="id",
+        budget=budget,
+        principal=principal,
+        ledger=folder / "ledger",
+        marks=Marks(folder / "marks"),
+    )
+
+
+def owners(folder: Path) -> Ledger:
+    return Ledger(folder / "ledger", marks=Marks(folder / "marks"))
+
+
+def test_a_renewed_account_can_be_asked(people: Path) -> None:
+    with owners(people) as ledger:
+        ledger.open_account("people", hb.Budget(1), renewal=Renewal(days=30))
+        ledger.grant("people", "ann")
+    with opened(people, budget=hb.Budget(1)) as db:
+        assert db.sql(COUNT, epsilon=0.5).entry
+        assert db.ledger.statement("people").renewal == Renewal(days=30)
+    with opened(people, budget=hb.Budget(1), principal="ann") as db:
+        assert db.sql(COUNT, epsilon=0.25).entry
+
+
+def test_the_budget_that_is_told_is_the_one_in_force(people: Path) -> None:
+    with opened(people, budget=hb.Budget(1)) as db:
+        db.ledger.set_budget("people", hb.Budget(5))
+        assert "ε = 5 left" in repr(db.budget)
+        assert "whose budget is ε = 5" in repr(db.budget)
+        assert db.budget.to_dict()["budget"] == "ε = 5"
+
+
+def test_whoever_names_another_budget_hears_what_to_do(people: Path) -> None:
+    opened(people, budget=hb.Budget(1)).close()
+    with pytest.raises(ParameterError) as refused:
+        opened(people, budget=hb.Budget(2))
+    assert "opened with (ε = 1, add-remove)" in str(refused.value)
+    assert "hubbub budget set" in str(refused.value)
+    assert "an account of another name" in str(refused.value)
+    assert "Got ε = 2 instead" in str(refused.value)
+    with pytest.raises(ParameterError, match="Got 'replace-one' instead"):
+        opened(people, budget=hb.Budget(Fraction(1), neighbors=Neighbors.REPLACE_ONE))
+
+
+def test_odds_about_rows_are_those_of_neighbours_where_units_are_replaced(people: Path) -> None:
+    with opened(people, budget=hb.Budget(1, neighbors=Neighbors.REPLACE_ONE)) as db:
+        told = db.explain(COUNT, epsilon=1).to_dict()["odds"]
+    assert told["rows_posterior"] == told["posterior"] == pytest.approx(0.7310585786)
+    assert "something that one person's rows say" in told["sentence"]
+    assert "in the data" not in told["sentence"]

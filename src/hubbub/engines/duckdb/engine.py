@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hubbub.engines.answers import Op, doubt_facts, make_decoder, read_text, tables_of
 from hubbub.engines.base import Run
@@ -28,10 +28,11 @@ from hubbub.engines.lower.blocks import Rows
 from hubbub.engines.lower.relations import Origins
 from hubbub.engines.nodes.queries import Lowered, RowSource
 from hubbub.engines.sources.conversion import Progress
-from hubbub.engines.sources.origins import Origin, Sources
+from hubbub.engines.sources.origins import Origin, Sources, describe_server
 from hubbub.errors import DataChanged, EngineError, HubbubError, ParameterError
 from hubbub.gate.attempt import Log
 from hubbub.policy.kinds import Type
+from hubbub.policy.sources import SNAPSHOT
 from hubbub.policy.stamps import NO_FILES, Stamp, stamp_at_rest
 from hubbub.policy.tables import Limits, Table, TableColumn, TableSource
 from hubbub.query.expression import Expression, Value
@@ -39,6 +40,9 @@ from hubbub.query.ops import Relation
 from hubbub.query.read.scope import Fanout
 from hubbub.query.requests import BlockRows, DenseCells, Request, SparseCells, Tallies
 from hubbub.query.totals import Totals
+
+if TYPE_CHECKING:
+    from hubbub.engines.postgres.catalogue import CatalogueTable
 
 _T = TypeVar("_T")
 
@@ -178,6 +182,8 @@ class DuckDB:
 
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
+        if source.format in SNAPSHOT:
+            return describe_server(source)
         origin = self._origin(source, ())
         for name in origin.databases or {}:
             asked = scan.columns_of(source, catalogue=name)
@@ -186,6 +192,14 @@ class DuckDB:
             SqlStatement(f"DESCRIBE SELECT * FROM {print_node(origin.clause, DUCKDB)}"), [origin]
         ).result
         return tuple((str(row[0]), str(row[1])) for row in rows)
+
+    def take_snapshots(self, sources: Iterable[TableSource]) -> None:
+        """Copy tables of servers, those of one database in one snapshot; for the owner's side."""
+        self._sources.take_snapshots(list(sources))
+
+    def catalogue(self, source: TableSource) -> "CatalogueTable":
+        """Return what a server's catalogue says of a table: in the snapshot, if it was copied."""
+        return self._sources.catalogue(source)
 
     def count_repeated(self, table: Table, column: TableColumn) -> int:
         """Count the values of a column that are there more than once; for the owner's side.

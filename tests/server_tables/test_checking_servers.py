@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,7 @@ from tests.postgres import PostgresServer
 from tests.server_tables.test_opening_servers import POLICY, written
 
 READER = "reader"
-EXACTLY = """
-CREATE ROLE reader LOGIN;
-GRANT USAGE ON SCHEMA clinic TO reader;
-GRANT SELECT ON clinic.people, clinic.stays, clinic.items, clinic.wards TO reader;
-ALTER ROLE reader SET temp_file_limit = '1GB';
-"""
 Reported = Callable[[], ServerReport]
-
-
-@pytest.fixture
-def reader(server: PostgresServer, clinic: str) -> Iterator[str]:
-    """The URL by which a role that can read what the policy declares reaches the clinic."""
-    server.execute(EXACTLY, url=clinic)
-    yield clinic.replace("hubbub@", f"{READER}@")
-    server.execute(f"DROP OWNED BY {READER}; DROP ROLE {READER}", url=clinic)
 
 
 def policy(url: str) -> Policy:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.owner_check import OwnerReport
 from hubbub.engines.public import before_the_charge
 from hubbub.errors import ParameterError
@@ -190,8 +191,9 @@ def open(
             book = _book(ledger, declared, data, marks)
             book.check_grant(declared.account, principal)
             engine, choice = engines.settle(declared.tables, declared.limits)
-            checked = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
-            policy = engines.with_constraints(checked)
+            if isinstance(engine, DuckDB):  # a server's rows are other ones at any time: no record is about them
+                declared = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
+            policy = engines.with_constraints(declared, engine)
         else:
             if unit is None or budget is None:
                 missing = "unit" if unit is None else "budget"

@@ -48,6 +48,8 @@ _PLAIN: Mapping[str, str] = {
 """PostgreSQL's own types → what policies call them (``policy.types``); all others cannot be used."""
 _EXTENSIONS: Mapping[str, str] = {"citext": "VARCHAR"}
 """Types of extensions whose values are read as others. The equality of citext ignores case, and is not used."""
+LEAST_VERSION = 140000
+"""What questions run on; a copy can be made of older ones."""
 _MOST_DIGITS = 38
 _HEADER = 4
 """Of the modifier of a type, before what it says."""
@@ -247,6 +249,14 @@ def check_encoding(cursor: "Cursor[Any]") -> str:
             name="path",
         )
     return str(encoding)
+
+
+def explain_unfitness(cursor: "Cursor[Any]") -> str | None:
+    """Return why no questions run on a server, as the end of a sentence; None where they can."""
+    if cursor.connection.info.server_version < LEAST_VERSION:
+        return f"the server is older than PostgreSQL {LEAST_VERSION // 10000}"
+    encoding = check_encoding(cursor)
+    return None if encoding == "UTF8" else f"the database keeps text as {encoding}"
 
 
 def list_tables(cursor: "Cursor[Any]", schemas: Sequence[str]) -> list[tuple[str, str]]:

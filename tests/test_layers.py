@@ -51,7 +51,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 OWNERS: dict[str, tuple[str, ...]] = {
     "matplotlib": ("report", "attack/picture"),
     "pyarrow": ("engines/sources/arrow", "engines/sources/frames"),
-    "psycopg": ("ledger/stores/postgres",),
+    "psycopg": ("ledger/stores/postgres", "engines/postgres"),
     "sklearn": ("learn",),
     "pandas": (),
     "polars": (),

@@ -11,7 +11,7 @@ import hubbub as hb
 
 def test_the_surface_is_small_sorted_and_real() -> None:
     assert list(hb.__all__) == sorted(hb.__all__)
-    assert len(hb.__all__) <= 40, "raise the limit if one more name in hb is meant"
+    assert len(hb.__all__) <= 41, "raise the limit if one more name in hb is meant"
     assert all(hasattr(hb, name) for name in hb.__all__)
 
 

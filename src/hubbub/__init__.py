@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hubbub.ledger import Ledger, Renewal
     from hubbub.policy.in_python import private
     from hubbub.policy.paths import through
+    from hubbub.policy.servers import postgres
     from hubbub.policy.tables import Limits
     from hubbub.privacy.filter import Budget
     from hubbub.privacy.sensitivity import Neighbors, Sensitivity
@@ -82,6 +83,7 @@ _HOMES = {
     "median": _AGGREGATES,
     "min": _AGGREGATES,
     "open": "hubbub.session.opening",
+    "postgres": "hubbub.policy.servers",
     "private": "hubbub.policy.in_python",
     "publish": "hubbub",
     "quantile": _AGGREGATES,
@@ -125,6 +127,7 @@ __all__ = [
     "median",
     "min",
     "open",
+    "postgres",
     "private",
     "publish",
     "quantile",

@@ -5,13 +5,14 @@ strings, NaN and infinities are refused; so is 1e-400, which Python has already 
 """
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import SupportsIndex
 
 import numpy as np
 
-from hubbub.errors import ParameterError
+from hubbub.errors import MissingExtra, ParameterError
 
 Real = int | float | Fraction
 """What a user may write for a real number; always taken at its exact value."""
@@ -94,3 +95,24 @@ def interval(name: str, value: object) -> tuple[Fraction, Fraction]:
 def size_of_draw(value: SupportsIndex | None) -> int | None:
     """``None`` for one sample, or a whole number of samples."""
     return None if value is None else whole("size", value)
+
+
+def connection_parts(name: str, url: str) -> dict[str, str]:
+    """Split the URL of a PostgreSQL database into its parts.
+
+    A URL that cannot be parsed, or that was cut inside its password, is never printed.
+    """
+    try:
+        from psycopg import Error
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as missing:
+        raise MissingExtra("psycopg", "postgres") from missing
+    try:
+        parts, is_url = conninfo_to_dict(url), True
+    except Error:
+        parts, is_url = {}, False
+    cut = "@" in str(parts.get("dbname", "")) or re.search(r"[^,]@", str(parts.get("host", "")))
+    if not is_url or cut or not re.fullmatch(r"[0-9,]*", str(parts.get("port", ""))):
+        shape = "a URL such as postgresql://user@host/database, with %40 for @ and %2F for / in a password"
+        raise ParameterError(name, shape, "postgresql://…")
+    return {part: str(value) for part, value in parts.items() if value is not None}

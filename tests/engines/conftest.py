@@ -6,6 +6,14 @@ import pytest
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.policy.tables import Limits
+from tests.postgres import PostgresServer, running_server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One for all tests of a process."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -116,14 +116,14 @@ def test_neighbours_differ_in_their_secrets_alone_where_facts_have_fallen(worlds
     (Fourier's Resolution, which doubles what it proves for one), and 2 in L1 for all others.
     """
     reached: Counter[str] = Counter()
-    bounded, unsure = 0, engine_module._unsure
+    bounded, unsure = 0, engine_module.doubt_facts
 
     def counting(op: Any) -> Any:
         nonlocal bounded
         bounded += 1
         return unsure(op)
 
-    with fallen(holds=False), mock.patch.object(engine_module, "_unsure", counting):
+    with fallen(holds=False), mock.patch.object(engine_module, "doubt_facts", counting):
         for number in range(CASES):
             one = replace(case(f"fallen {kind}", number, replace="replace" in kind), unique=True, buys=False)
             seen, faults, cut = compared(worlds[kind], one)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from hubbub.engines.answers import read_text as _value
 from hubbub.engines.dialects.dialect import SqlStatement
-from hubbub.engines.duckdb.engine import _value
 from hubbub.engines.lower import private_keys as keyed
 from hubbub.policy.kinds import Type
 from hubbub.query.ops import Aggregate, ExactCounts

@@ -4,8 +4,9 @@ Two policies share it if every question is read and bounded alike under both, an
 tables, where their rows come from, whose they are (paths to the unit included), their columns in order, with kinds,
 bounds, steps and keys, what was enforced, and the limits on what a unit may add.
 
-A file is named by its absolute path and format, a table of a database by its name beside them: never by its content,
-of which a hash would be an oracle (SOUNDNESS 13). The owner says by the version, which stands beside the fingerprint in
+A file is named by its absolute path and format, a table of a database by its name beside them, one of a server by the
+server's place and its own name (never by who logs in there, or how): never by its content, of which a hash would be an
+oracle (SOUNDNESS 13). The owner says by the version, which stands beside the fingerprint in
 every question, when the rows at that place are others. A frame has no place. Its owner may name a version, and then
 the version alone says which rows it holds; otherwise every opening of it is a source of its own, with a random name, so
 that no answer about one frame is ever served for another.
@@ -84,6 +85,7 @@ def _source(source: "TableSource") -> dict[str, Any]:
         "format": source.format,
         "paths": list(source.paths),
         **({} if source.table is None else {"table": source.table}),
+        **({} if source.schema is None else {"schema": source.schema}),
         **({} if source.opening is None else {"opening": source.opening}),
     }
 

@@ -31,6 +31,8 @@ COPIED = UNTYPED | {"arrow"}
 
 REPLACED = frozenset({"parquet"})
 """Formats of which a file may hold text that is not UTF-8: its bytes are replaced while it is read."""
+SNAPSHOT = frozenset({"postgres"})
+"""Formats of which a table is copied when it is opened, if no engine of theirs reads it."""
 CONVERTED = ".hubbub.parquet"
 """Behind the name of a text file: its rows as Parquet, which no glob matches."""
 

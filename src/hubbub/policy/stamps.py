@@ -91,7 +91,9 @@ NO_FILES = Stamp()
 
 
 def stamp_of(source: "TableSource") -> Stamp:
-    """Stamp the files of a source, with the logs that a DuckDB file is read with; a frame has none."""
+    """Stamp the files of a source, with the logs that a DuckDB file is read with; frames and servers have none."""
+    if source.format == "postgres":
+        return NO_FILES
     if source.format == "duckdb":
         return stamp_files(file for path in source.paths for file in database_files(path))
     return stamp_files(source.paths)

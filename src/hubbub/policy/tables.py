@@ -25,7 +25,8 @@ from hubbub.privacy.sensitivity import Neighbors
 Value = bool | int | float | str | date | datetime | None
 
 FILES = ("parquet", "csv", "json", "arrow", "duckdb")
-FORMATS = (*FILES, "frame")
+DATABASES = ("postgres",)
+FORMATS = (*FILES, "frame", *DATABASES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +78,22 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """The source of a table's rows: files of one format, a table of a DuckDB file, or a frame in memory."""
+    """The source of a table's rows: files of one format, a table of a database, or a frame in memory."""
 
     format: str
-    """"parquet", "csv", "json", "arrow", "duckdb" or "frame"."""
+    """"parquet", "csv", "json", "arrow", "duckdb", "frame" or "postgres"."""
     paths: tuple[str, ...] = ()
-    """Absolute, globs expanded by the owner's side."""
+    """Absolute, globs expanded by the owner's side; of a server its place, which says nothing of who logs in there."""
     table: str | None = None
-    """The table in a DuckDB file."""
+    """The table in a database, spelt as the database has it."""
+    schema: str | None = None
+    """The schema of a server's table."""
+    dsn: str | None = field(default=None, compare=False, repr=False)
+    """How a server is reached. It may hold a password: it is shown nowhere, and nothing is named by it."""
+    copy: bool | None = None
+    """Whether a server's table is copied when it is opened; None where nobody said, and then it may be read there."""
+    view: bool = False
+    """Whether it is a server's view, each row of which is said to be made of the rows of one unit alone."""
     frame: Any = field(default=None, compare=False, repr=False)
     opening: str | None = None
     """A random name for one opening of a frame whose version nobody has named: no other opening shares its answers."""
@@ -96,16 +105,29 @@ class TableSource:
             raise ParameterError("paths", "a tuple of strings", self.paths)
         if (self.format == "frame") is not (not self.paths):
             raise ParameterError("paths", "given for files, and not for a frame", self.paths)
-        if not all(os.path.isabs(path) for path in self.paths):
+        if self.format not in DATABASES and not all(os.path.isabs(path) for path in self.paths):
             raise ParameterError("paths", "absolute", self.paths)
-        if (self.format == "duckdb") is not isinstance(self.table, str):
-            raise ParameterError("table", "the name of a table for a DuckDB file, and left out otherwise", self.table)
-        if self.format == "duckdb" and len(self.paths) != 1:
-            raise ParameterError("paths", "one DuckDB file", self.paths)
+        if (self.format in {"duckdb", *DATABASES}) is not isinstance(self.table, str):
+            raise ParameterError("table", "the name of a table for a database, and left out otherwise", self.table)
+        if self.format in {"duckdb", *DATABASES} and len(self.paths) != 1:
+            raise ParameterError("paths", "one database", self.paths)
+        for what in ("schema", "dsn"):
+            if (self.format in DATABASES) is not isinstance(getattr(self, what), str):
+                raise ParameterError(what, "given for a table of a server, and left out otherwise", None)
+        if self.copy is not None and (self.format not in DATABASES or not isinstance(self.copy, bool)):
+            raise ParameterError("copy", "true or false for a table of a server, and left out otherwise", self.copy)
+        if not isinstance(self.view, bool) or (self.view and self.format not in DATABASES):
+            raise ParameterError("view", "true or false for a table of a server, and left out otherwise", self.view)
         if self.frame is not None and self.format != "frame":
             raise ParameterError("format", '"frame" for a frame', self.format)
         if self.opening is not None and self.format != "frame":
             raise ParameterError("opening", "left out for files, which have paths", self.opening)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Return a name for each place that rows are read from, as it may be shown."""
+        names = [name for name in (self.schema, self.table) if name is not None]
+        return tuple(": ".join([path, *names]) for path in self.paths)
 
 
 _OTHER_UNIT = "Name one of its own columns, or a path to it in another table."
@@ -298,12 +320,7 @@ class Policy:
     @property
     def private_sources(self) -> tuple[str, ...]:
         """Return names of the files that private rows are read from, such as the owner has declared them."""
-        return tuple(
-            path if table.source.table is None else f"{path}: {table.source.table}"
-            for table in self.tables.values()
-            if table.unit is not None
-            for path in table.source.paths
-        )
+        return tuple(place for table in self.tables.values() if table.unit is not None for place in table.source.places)
 
     def files_behind(self, table: str) -> Stamp:
         """Return the files on which facts about a table rest: its own, and those of the tables on its path."""

@@ -15,7 +15,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
-from hubbub.engines.duckdb.engine import DuckDB
+from hubbub.engines.base import Engine
 from hubbub.engines.public import PublicFacts
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.gate.attempt import Log
@@ -71,9 +71,16 @@ class Database:
     """
 
     def __init__(
-        self, policy: Policy, *, ledger: Ledger, engine: DuckDB, principal: str = OWNER, log: Log | None = None
+        self,
+        policy: Policy,
+        *,
+        ledger: Ledger,
+        engine: Engine,
+        principal: str = OWNER,
+        log: Log | None = None,
+        where: str | None = None,
     ) -> None:
-        self._engine = engine
+        self._engine, self._where = engine, where
         self._session = Session(policy, ledger=ledger, engine=engine, principal=principal, log=log)
         self._public = PublicFacts()
         self.check_grant()
@@ -207,7 +214,9 @@ class Database:
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
         foreseen = self._session.foresee(self._draft(text, price))
         payer = self._session.payer()
-        return Explanation(plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown)
+        return Explanation(
+            plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown, where=self._where
+        )
 
     @require_grant
     def plan(

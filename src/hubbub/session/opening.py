@@ -16,7 +16,7 @@ from typing import Any
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.owner_check import OwnerReport
-from hubbub.engines.public import before_the_charge, schema_of
+from hubbub.engines.public import before_the_charge
 from hubbub.errors import ParameterError
 from hubbub.ledger import OWNER, Ledger, Marks
 from hubbub.parameters import Real, positive
@@ -24,11 +24,13 @@ from hubbub.policy.build import single_table
 from hubbub.policy.files.read import read_policy
 from hubbub.policy.in_python import Declarations, PrivateTable, merge_declarations, warn_of_old, with_keys_seen
 from hubbub.policy.paths import PathStep
-from hubbub.policy.sources import source_of, table_name
+from hubbub.policy.servers import is_server, postgres
+from hubbub.policy.sources import SNAPSHOT, source_of, table_name
 from hubbub.policy.stamps import Stamp, stamp_at_rest, stamp_of
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
 from hubbub.privacy.filter import Budget
 from hubbub.session.database import Database
+from hubbub.session.engines import EngineRoom
 
 FORMAT = 2
 """Records of format 1 had sizes and times alone, and no write-ahead logs: they are not believed. Check again."""
@@ -43,12 +45,14 @@ def place(policy: str | os.PathLike[str]) -> Path:
 def stamps(policy: Policy) -> dict[str, Stamp]:
     """Stamp the files of each table with something declared unique; a table that is being written to has no stamp.
 
-    Where rows find their unit in other tables, it is looked up in the files of these too.
+    Where rows find their unit in other tables, it is looked up in the files of these too. What was seen of a server's
+    rows is kept for nobody: they may be others at any time, and constraints say what holds of them.
     """
     taken = {
         table.name: stamp_at_rest(lambda table=table: _of(table, policy))  # type: ignore[misc]
         for table in policy.tables.values()
-        if table.unique or any(column.unique for column in table.columns)
+        if (table.unique or any(column.unique for column in table.columns))
+        and not any(policy.tables[name].source.format in SNAPSHOT for name in _with_path(table))
     }
     return {name: stamp for name, stamp in taken.items() if stamp is not None}
 
@@ -154,7 +158,7 @@ def open(
     progress: Callable[[int, int], None] | None = None,
     **old: Any,
 ) -> Database:
-    """Open one private table (a file, a glob, a frame), with ``tables`` beside it, or a ``hubbub.toml``.
+    """Open one private table (a file, a glob, a frame, a table of a database), or a ``hubbub.toml``.
 
     ``unit`` names the column of the privacy unit, ``budget`` what all answers together may cost (a number is its ε),
     ``limits`` how much of a unit counts and how much work a question may make. ``bounds`` and ``keys`` say the most
@@ -162,7 +166,10 @@ def open(
     column that is declared ``unique``, for paths to the unit and joins, is looked at here, and refused if rows share a
     value of it.
 
-    Tables beside it are public, unless they are said to be ``private(…)``.
+    ``tables`` are beside it, by name: public, unless they are said to be ``private(…)``.
+
+    A table of a PostgreSQL database is ``hubbub.postgres(url, table="stays")``; the URL alone stands for the table of
+    schema public that is called by its ``name`` here.
 
     Text files (CSV, JSON) are converted to Parquet here, once; ``log`` is told what was left out of them, and
     ``progress`` how many bytes of a file were read, and how many there are.
@@ -175,14 +182,18 @@ def open(
     unsaid = [field for field in _IN_LIMITS if getattr(chosen, field) is None and old.get(field) is not None]
     chosen = replace(chosen, **{field: old[field] for field in unsaid})
     declarations = merge_declarations(columns, bounds=bounds, keys=keys, old=old)
-    engine = DuckDB(limits=chosen, log=log, progress=progress)
+    engines = EngineRoom(limits=chosen, log=log, progress=progress)
     opening = secrets.token_hex(16) if version is None else None
     book = None
     try:
         if _is_policy(data):
-            declared = read_policy(data, describe=lambda source: schema_of(engine, source))
-            policy = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
-            engine.limits = policy.limits
+            declared = read_policy(data, describe=engines.describe)
+            book = _book(ledger, declared, data, marks)
+            book.check_grant(declared.account, principal)
+            engine, choice = engines.settle(declared.tables, declared.limits)
+            if isinstance(engine, DuckDB):  # a server's rows are other ones at any time: no record is about them
+                declared = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
+            policy = engines.with_constraints(declared, engine)
         else:
             if unit is None or budget is None:
                 missing = "unit" if unit is None else "budget"
@@ -191,28 +202,28 @@ def open(
             private = single_table(
                 name=own,
                 source=source,
-                schema=schema_of(engine, source),
+                schema=engines.describe(source),
                 unit=unit,
                 **declarations,
             )
-            beside = [_beside(engine, table, held, opening) for table, held in (tables or {}).items()]
+            beside = [_beside(engines, other, held, opening) for other, held in (tables or {}).items()]
             policy = Policy(
                 account=account,
                 budget=budget if isinstance(budget, Budget) else Budget(positive("budget", budget)),
-                tables={table.name: table for table in (private, *beside)},
+                tables={one.name: one for one in (private, *beside)},
                 limits=chosen,
                 version="1" if version is None else version,
             )
             book = _book(ledger, policy, data, marks)
             book.check_grant(account, principal)  # before anything private is read
+            engine, choice = engines.settle(policy.tables, chosen)
             with before_the_charge(_UNREAD):
                 policy = with_keys_seen(policy, engine.count_repeated, engine.stamp_at_rest)
-        book = book or _book(ledger, policy, data, marks)
         if principal == OWNER:  # files that have an account under another name are warned of
             book.open_account(policy.account, policy.budget, sources=policy.private_sources)
-        return Database(policy, ledger=book, engine=engine, principal=principal, log=log)
+        return Database(policy, ledger=book, engine=engine, principal=principal, log=log, where=choice.sentence)
     except BaseException:
-        engine.close()
+        engines.close()
         if book is not None and book is not ledger:
             book.close()
         raise
@@ -230,19 +241,27 @@ def _place(ledger: str | os.PathLike[str] | None, policy: Policy, data: Any) -> 
 
 
 def _is_policy(data: Any) -> bool:
-    return isinstance(data, str | os.PathLike) and Path(data).suffix == ".toml"
+    return isinstance(data, str | os.PathLike) and not is_server(data) and Path(data).suffix == ".toml"
 
 
 def _source(data: Any, name: str | None, opening: str | None) -> tuple[TableSource, str]:
+    if is_server(data):
+        if name is None:
+            raise ParameterError(
+                "data", 'a table of the database: hubbub.postgres(url, table="stays")', "postgresql://…"
+            )
+        data = postgres(data, table=name)
+    if isinstance(data, TableSource):
+        return data, name or data.table or "data"
     if isinstance(data, str | os.PathLike) or (isinstance(data, list | tuple) and data):
         source = source_of(data, name=name)
         return source, name or source.table or table_name(source.paths[0])
     return TableSource(format="frame", frame=data, opening=opening), name or "data"
 
 
-def _beside(engine: DuckDB, name: str, held: Any, opening: str | None) -> Table:
+def _beside(engines: EngineRoom, name: str, held: Any, opening: str | None) -> Table:
     source, _ = _source(held.data if isinstance(held, PrivateTable) else held, name, opening)
-    schema = schema_of(engine, source)
+    schema = engines.describe(source)
     if isinstance(held, PrivateTable):
         return held.table(name=name, source=source, schema=schema)
     return single_table(name=name, source=source, schema=schema, unit=None)

@@ -3,16 +3,15 @@
 Whatever happens in there, the analyst hears one fixed sentence; what really happened goes to the owner's log alone.
 """
 
-import itertools
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import date, datetime
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from hubbub.engines.answers import Op, doubt_facts, make_decoder, read_text, tables_of
 from hubbub.engines.base import Run
 from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.dialects.duckdb import DUCKDB
@@ -23,27 +22,29 @@ from hubbub.engines.duckdb.pool import Pool, Standby
 from hubbub.engines.held import Read, files_behind, read_held
 from hubbub.engines.lower import blocks as dealing
 from hubbub.engines.lower import cells as dense
-from hubbub.engines.lower import histogram, relations, totals
-from hubbub.engines.lower import private_keys as keyed
+from hubbub.engines.lower import relations, totals
 from hubbub.engines.lower.aggregate import aggregate as lowered
 from hubbub.engines.lower.blocks import Rows
 from hubbub.engines.lower.relations import Origins
 from hubbub.engines.nodes.queries import Lowered, RowSource
 from hubbub.engines.sources.conversion import Progress
-from hubbub.engines.sources.origins import Origin, Sources
+from hubbub.engines.sources.origins import Origin, Sources, describe_server
 from hubbub.errors import DataChanged, EngineError, HubbubError, ParameterError
 from hubbub.gate.attempt import Log
 from hubbub.policy.kinds import Type
+from hubbub.policy.sources import SNAPSHOT
 from hubbub.policy.stamps import NO_FILES, Stamp, stamp_at_rest
 from hubbub.policy.tables import Limits, Table, TableColumn, TableSource
 from hubbub.query.expression import Expression, Value
-from hubbub.query.ops import Aggregate, Cap, ExactCounts, Relation, Scan, below
+from hubbub.query.ops import Relation
 from hubbub.query.read.scope import Fanout
 from hubbub.query.requests import BlockRows, DenseCells, Request, SparseCells, Tallies
 from hubbub.query.totals import Totals
 
+if TYPE_CHECKING:
+    from hubbub.engines.postgres.catalogue import CatalogueTable
+
 _T = TypeVar("_T")
-_Op = TypeVar("_Op", Aggregate, Totals)
 
 _A_PLACE = 1024
 """A sixteenth of what a thread has, for groups of 64 bytes."""
@@ -114,7 +115,7 @@ class DuckDB:
         raised here, before anything is paid; calling what is returned reads the data."""
         match request:
             case Tallies(aggregate=aggregate):
-                return self._reading(aggregate, tables, lowered, _decoder(aggregate))
+                return self._reading(aggregate, tables, lowered, make_decoder(aggregate))
             case DenseCells(aggregate=aggregate):
                 return self._reading(aggregate, tables, dense.statement, dense.fill_cells)
             case SparseCells(aggregate=aggregate):
@@ -126,10 +127,10 @@ class DuckDB:
 
     def _reading(
         self,
-        op: _Op,
+        op: Op,
         tables: Mapping[str, Table],
-        lower: Callable[[_Op, Mapping[str, Table], Origins], Lowered],
-        decode: Callable[[_Op, list[list[Any]]], _T],
+        lower: Callable[[Op, Mapping[str, Table], Origins], Lowered],
+        decode: Callable[[Op, list[list[Any]]], _T],
     ) -> Run[_T]:
         """Make what reads for one operation: the short way while its facts hold, else the way that needs none."""
         origins = self._origins(op.input, tables)
@@ -137,7 +138,7 @@ class DuckDB:
         held = files_behind(op.input)
 
         def read_bounded() -> Read[_T]:
-            unsure = self._safely(lambda: _unsure(op))
+            unsure = self._safely(lambda: doubt_facts(op))
             longer = self._safely(lambda: print_statement(lower(unsure, tables, _clauses(origins)), DUCKDB))
             found = self._find_rows(longer, origins.values())
             return Read(self._safely(lambda: decode(unsure, found.result)), found.files)
@@ -181,6 +182,8 @@ class DuckDB:
 
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """The columns of a source and the engine's types for them, read off its schema; for the owner's side."""
+        if source.format in SNAPSHOT:
+            return describe_server(source)
         origin = self._origin(source, ())
         for name in origin.databases or {}:
             asked = scan.columns_of(source, catalogue=name)
@@ -189,6 +192,14 @@ class DuckDB:
             SqlStatement(f"DESCRIBE SELECT * FROM {print_node(origin.clause, DUCKDB)}"), [origin]
         ).result
         return tuple((str(row[0]), str(row[1])) for row in rows)
+
+    def take_snapshots(self, sources: Iterable[TableSource]) -> None:
+        """Copy tables of servers, those of one database in one snapshot; for the owner's side."""
+        self._sources.take_snapshots(list(sources))
+
+    def catalogue(self, source: TableSource) -> "CatalogueTable":
+        """Return what a server's catalogue says of a table: in the snapshot, if it was copied."""
+        return self._sources.catalogue(source)
 
     def count_repeated(self, table: Table, column: TableColumn) -> int:
         """Count the values of a column that are there more than once; for the owner's side.
@@ -246,12 +257,12 @@ class DuckDB:
         origins = self._origins(relation, tables)
         asked = relations.values(relation, expression, tables, _clauses(origins), most=most)
         found = self._ask_public(print_statement(asked, DUCKDB), origins.values())
-        return tuple(_value(row[0], expression.kind.type) for row in found.result)
+        return tuple(read_text(row[0], expression.kind.type) for row in found.result)
 
     def _origins(self, relation: Relation, tables: Mapping[str, Table]) -> dict[str, Origin]:
         return {
             name: self._origin(tables[name].source, [column.name for column in tables[name].columns])
-            for name in _tables_of(relation)
+            for name in tables_of(relation)
         }
 
     def _origin(self, source: TableSource, columns: Sequence[str]) -> Origin:
@@ -302,18 +313,6 @@ class DuckDB:
         if self._log is not None:
             with suppress(Exception):
                 self._log(problem)
-
-
-def _decoder(aggregate: Aggregate) -> Callable[[Aggregate, list[list[Any]]], ExactCounts]:
-    """Return what makes exact numbers of the rows of an answer, for every combination of public keys."""
-    cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
-
-    def decode(op: Aggregate, rows: list[list[Any]]) -> ExactCounts:
-        if keyed.is_private(op):
-            return keyed.read_counts(op, rows, _value)
-        return histogram.read_counts(op, cells, rows)
-
-    return decode
 
 
 def _request(statement: SqlStatement, origins: Iterable[Origin]) -> dict[str, Any]:
@@ -370,17 +369,6 @@ def draw_secrets(statement: SqlStatement) -> list[int]:
     return [secrets.randbits(64) for _ in range(statement.secrets)]
 
 
-def _unsure(op: _Op) -> _Op:
-    """Return the same operation for rows of which nothing is known, bounded to what was assumed of them.
-
-    An aggregate bounds its units itself. The values of totals were written for rows that need no weight, so that they
-    get no more rows of a unit than that instead.
-    """
-    if isinstance(op, Totals):
-        return replace(op, input=Cap(input=op.input, most=op.most))
-    return replace(op, single=False)
-
-
 def _stamp(origins: Iterable[Origin]) -> Stamp:
     stamp = NO_FILES
     for origin in origins:
@@ -390,26 +378,3 @@ def _stamp(origins: Iterable[Origin]) -> Stamp:
 
 def _clauses(origins: Mapping[str, Origin]) -> dict[str, RowSource]:
     return {name: origin.clause for name, origin in origins.items()}
-
-
-def _tables_of(op: Relation) -> set[str]:
-    if isinstance(op, Scan):
-        return {op.table, *(step.table for step in op.path)}
-    return {table for one in below(op) for table in _tables_of(one)}
-
-
-def _value(shown: str, type_: Type) -> Value:
-    """A value out of the engine's text for it."""
-    match type_:
-        case Type.BOOLEAN:
-            return shown == "true"
-        case Type.INTEGER:
-            return int(shown)
-        case Type.REAL:
-            return float(shown)
-        case Type.DATE:
-            return date.fromisoformat(shown)
-        case Type.TIMESTAMP:
-            return datetime.fromisoformat(shown)
-        case Type.TEXT:
-            return shown

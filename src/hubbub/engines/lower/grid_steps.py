@@ -7,7 +7,7 @@ value, the same on every machine. Whole numbers take no float at all.
 import math
 from fractions import Fraction
 
-from hubbub.engines.nodes.scalars import Scalar
+from hubbub.engines.nodes.scalars import Guarded, Scalar
 from hubbub.engines.nodes.words import case, cast, constant, function, infix, try_cast
 from hubbub.errors import CapacityError
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
@@ -38,7 +38,8 @@ def _real(tally: Tally | Histogram, value: Scalar) -> Scalar:
     if grid != 1:
         # Dividing by a power of two and multiplying by its inverse are the same, and the second is faster.
         exact = math.frexp(grid)[0] == 0.5 and math.isfinite(1 / grid)
-        moved = infix("*", moved, constant(1 / grid, real)) if exact else infix("/", moved, constant(grid, real))
+        divided = infix("*", moved, constant(1 / grid, real)) if exact else infix("/", moved, constant(grid, real))
+        moved = Guarded(divided, finite=True)
     return try_cast(moved, "int64")
 
 

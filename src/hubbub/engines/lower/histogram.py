@@ -133,7 +133,7 @@ def limit_rows(rows: Query, content: Name, most: int, *, grouped: bool, copies: 
 
 
 _STEP, _MANY, _OF, _FOUND = "step", "many", "of", "found"
-_NO_BRACKETS = str.maketrans("", "", "[]")
+_NO_BRACKETS = str.maketrans("", "", "[]{}")
 
 
 def column(index: int) -> str:

@@ -9,12 +9,11 @@ from hubbub.engines.lower.grid_steps import clamp_whole, steps
 from hubbub.engines.lower.scalars import Names, lower
 from hubbub.engines.lower.unit_operations import Fresh, LoweredRelation, alike
 from hubbub.engines.nodes.queries import Query
-from hubbub.engines.nodes.scalars import Name, Scalar, storage_of
+from hubbub.engines.nodes.scalars import Guarded, Name, Scalar, storage_of
 from hubbub.engines.nodes.words import (
     STAR,
     TRUE,
     alias,
-    case,
     cast,
     constant,
     count_distinct,
@@ -76,9 +75,13 @@ def _reduction(one: Reduced, value: Scalar) -> Scalar:
         case Reduction.TOTAL:
             return _total(one, function("sum", value))
         case Reduction.LEAST:
-            return _within(one, function("min", value), _range(one))
+            return _within(one, function("all_true" if _is_condition(one) else "min", value), _range(one))
         case Reduction.MOST:
-            return _within(one, function("max", value), _range(one))
+            return _within(one, function("any_true" if _is_condition(one) else "max", value), _range(one))
+
+
+def _is_condition(one: Reduced) -> bool:
+    return one.argument is not None and one.argument.kind.type is Type.BOOLEAN
 
 
 def _range(one: Reduced) -> tuple[int, int] | None:
@@ -94,8 +97,7 @@ def _total(one: Reduced, steps_: Scalar) -> Scalar:
         return _within(one, steps_)
     # The engine's cast of 128 bits is off by some units in the last place, below zero; that of 64 is not.
     added = function("coalesce", cast(try_cast(steps_, "int64"), "real"), cast(steps_, "real"))
-    real = infix("*", added, constant(float(one.grid), of(Type.REAL)))
-    return case((function("is_finite", real), real))
+    return Guarded(infix("*", added, constant(float(one.grid), of(Type.REAL))))
 
 
 def _within(one: Reduced, value: Scalar, natural: tuple[int, int] | None = None) -> Scalar:

@@ -181,7 +181,7 @@ def values(
     rows, names = Lowering(tables, origins).relation(relation)
     listed = select(within(rows), alias(lower(expression, names), "v"))
     distinct = select(within(listed), name("v"), where=[present(name("v"))], by=[name("v")])
-    found = select(within(distinct), cast(name("v"), "text"), order=[name("v")], most=most + 1)
+    found = select(within(distinct), cast(name("v"), "text"), order=[name("v", of="q")], most=most + 1)
     return Lowered(found)
 
 

@@ -222,6 +222,6 @@ LOWERED: Mapping[str, Builder] = {
     "start_of_month": _plain("start_of_month", "date"),
     "start_of_week": _plain("start_of_week", "date"),
     "start_of_day": _plain("start_of_day", "date"),
-    "days_between": lambda call, nodes: infix("-", *nodes),
+    "days_between": _plain("days_between"),
 }
 """Every function of ``query.functions``. LIKE has no escape character; case is changed character by character."""

@@ -69,6 +69,17 @@ class ParquetFiles(RowSource):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredTable(RowSource):
+    """A table of a server, by the parts of its name, with the engine's own types of the columns that are read.
+
+    ``ScanValue`` and ``ScanIdentity`` of a query that selects from it are read by these.
+    """
+
+    parts: tuple[str, ...]
+    types: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Subquery(RowSource):
     """The rows of a query, by a name; ``columns`` are new names for all of its columns."""
 

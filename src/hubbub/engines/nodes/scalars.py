@@ -29,17 +29,18 @@ Prefix = Literal["not", "-"]
 
 Function = Literal[
     # of a row
-    "abs", "asinh", "ceil", "coalesce", "day", "exp", "floor", "greatest", "hour", "is_finite", "item", "least",
-    "length", "ln", "log2", "lower", "minute", "month", "quarter", "random", "sign", "sqrt", "starts_with",
+    "abs", "asinh", "ceil", "coalesce", "day", "days_between", "exp", "floor", "greatest", "hour", "is_finite", "item",
+    "least", "length", "ln", "log2", "lower", "minute", "month", "quarter", "random", "sign", "sqrt", "starts_with",
     "start_of_day", "start_of_month", "start_of_quarter", "start_of_week", "start_of_year", "substring", "trim",
     "truncate", "upper", "weekday", "words", "year",
     # of several rows
-    "count", "list", "max", "min", "paragraph", "sum",
+    "any_true", "all_true", "count", "list", "max", "min", "paragraph", "sum",
     # of a row among others
     "dense_rank", "lag", "lead", "rank", "row_number",
 ]  # fmt: skip
 """Functions by our names. ``item`` of a list counts from 1; ``words`` puts texts of one row, and ``paragraph`` those of
-several rows, one after the other with a space between them."""
+several rows, one after the other with a space between them. ``any_true`` and ``all_true`` are the greatest and the
+least of conditions; ``days_between`` is a whole number."""
 
 JoinForm = Literal["inner", "left", "full", "semi", "anti"]
 """Beside each other, or (the last two) the rows of the left side that have a partner, or none."""
@@ -176,10 +177,13 @@ class Among(Scalar):
 class Guarded(Scalar):
     """A function or an operator on reals, made total: NULL wherever its result is not finite, and never an error.
 
-    How an engine keeps that promise is its dialect's ``guard`` for the function.
+    How an engine keeps that promise is its dialect's ``guard`` for the function. Of an operation that is ``finite``
+    whatever its arguments are, that much is proven where it is built; an engine may raise for it even so, where a
+    result is too small to be told from zero.
     """
 
     operation: Apply | Infix
+    finite: bool = False
 
 
 @dataclass(frozen=True, slots=True)

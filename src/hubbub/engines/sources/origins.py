@@ -1,25 +1,30 @@
 """The origin of a declared table's rows: what stands behind FROM, and which files the engine may open for it.
 
 Nothing is guessed from values. Files without types of their own (CSV, JSON) are converted once to Parquet files of
-texts, which a scan casts to what was declared. Frames and Arrow files are written once to a Parquet file that only
-their owner can read, and that is removed with the engine.
+texts, which a scan casts to what was declared. Frames, Arrow files and tables of servers are written once to a Parquet
+file that only their owner can read, and that is removed with the engine.
 """
 
 import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hubbub.engines.nodes.queries import ParquetFiles, RowSource
 from hubbub.engines.nodes.words import NULL, STAR, alias, cast, relation, select, within
 from hubbub.engines.sources.conversion import Converted, Progress, convert
 from hubbub.errors import MissingExtra, ParameterError, PolicyError
 from hubbub.gate.attempt import Log
-from hubbub.policy.sources import UNTYPED
+from hubbub.policy.sources import SNAPSHOT, UNTYPED
 from hubbub.policy.stamps import NO_FILES, Stamp, database_files, stamp_files, stamp_of
 from hubbub.policy.tables import TableSource
+
+if TYPE_CHECKING:
+    from hubbub.engines.postgres.catalogue import CatalogueTable
+    from hubbub.engines.postgres.copying import CopiedTable
 
 TABLES = "a path, or a table of pandas, polars or pyarrow"
 """What data must be, for errors: they show the type of what was given, and never its rows."""
@@ -45,6 +50,13 @@ class Origin:
         return stamp_files([*self.paths, *files])
 
 
+def describe_server(source: TableSource) -> tuple[tuple[str, str], ...]:
+    """Return the columns of a server's table that the role may read, with their types, off the catalogue."""
+    from hubbub.engines.postgres.copying import describe
+
+    return tuple((column.name, column.type) for column in describe(source).readable)
+
+
 class Sources:
     """The origins of sources, with the files that were written for those in memory."""
 
@@ -54,6 +66,7 @@ class Sources:
         self._converted: dict[str, Converted] = {}
         self._written: dict[object, tuple[str, object]] = {}
         self._copied: dict[object, Stamp] = {}
+        self._snapshots: dict[TableSource, CopiedTable] = {}
         self._lock = threading.Lock()
 
     def origin(self, source: TableSource, columns: Iterable[str] = ()) -> Origin:
@@ -67,7 +80,11 @@ class Sources:
                 return _database(source, tuple(columns))
             case "arrow" | "frame":
                 return _parquet((self._parquet_of(source),))
-        raise PolicyError(f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow or DuckDB.")
+            case "postgres":
+                return _parquet((self._snapshot_of(source).path,))
+        raise PolicyError(
+            f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow, DuckDB or PostgreSQL."
+        )
 
     def stamp(self, source: TableSource) -> Stamp:
         """Return the state of a source's files that is read here: of those that were copied, when they were."""
@@ -87,6 +104,30 @@ class Sources:
         for file in self.convert(source) if source.format in UNTYPED else []:
             made |= file.file
         return made
+
+    def take_snapshots(self, sources: Sequence[TableSource]) -> None:
+        """Copy tables of servers, those of one database in one snapshot; what is copied already stays as it is."""
+        with self._lock:
+            places: dict[str, list[TableSource]] = {}
+            for source in dict.fromkeys(sources):
+                if source.format in SNAPSHOT and source not in self._snapshots:
+                    places.setdefault(source.paths[0], []).append(source)
+            for tables in places.values():
+                from hubbub.engines.postgres.copying import copy_tables
+
+                made = copy_tables(tables, directory=self._directory, progress=self._progress)
+                self._snapshots |= dict(zip(tables, made, strict=True))
+
+    def catalogue(self, source: TableSource) -> "CatalogueTable":
+        """Return what the catalogue says of a server's table: in the snapshot, if there is one."""
+        from hubbub.engines.postgres.copying import describe
+
+        kept = self._snapshots.get(source)
+        return describe(source) if kept is None else kept.catalogue
+
+    def _snapshot_of(self, source: TableSource) -> "CopiedTable":
+        self.take_snapshots([source])
+        return self._snapshots[source]
 
     def convert(self, source: TableSource) -> list[Converted]:
         """Return the Parquet files of a text source, which define its rows as long as this engine lives."""

@@ -9,7 +9,6 @@ the writer connects again and looks. The lock cannot be had before the lost tran
 """
 
 import os
-import re
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -30,10 +29,10 @@ from hubbub.errors import (
     ParameterError,
 )
 from hubbub.ledger.stores.store import Interrupted, Row
+from hubbub.parameters import connection_parts
 
 try:
     import psycopg
-    from psycopg.conninfo import conninfo_to_dict
     from psycopg.types.numeric import Int8Dumper
 except ImportError as missing:
     raise MissingExtra("psycopg", "postgres") from missing
@@ -69,7 +68,7 @@ class PostgresStore:
     )
 
     def __init__(self, url: str, *, patience: float = 5.0) -> None:
-        parts = _parts_of(url)
+        parts = connection_parts("location", url)
         self.location = _without_password(parts)
         self.patience = patience
         seconds = max(2, ceil(patience))
@@ -293,20 +292,6 @@ def _translate(sql: str) -> bytes:
     if sql.lstrip().startswith("CREATE TABLE"):
         sql = sql.replace(" TEXT", ' TEXT COLLATE "C"')
     return sql.replace("?", "%s").encode()
-
-
-def _parts_of(url: str) -> dict[str, Any]:
-    """Split a URL into its parts. A URL that cannot be parsed, or that was truncated inside its password, is never
-    printed.
-    """
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error:
-        parts = {}
-    if not parts or "@" in str(parts.get("dbname", "")) or not re.fullmatch(r"[0-9,]*", str(parts.get("port", ""))):
-        shape = "a URL such as postgresql://user@host/database, with %40 for @ and %2F for / in a password"
-        raise ParameterError("location", shape, "postgresql://…")
-    return dict(parts)
 
 
 def _without_password(parts: dict[str, Any]) -> str:

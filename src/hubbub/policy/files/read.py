@@ -19,6 +19,7 @@ from hubbub.policy.build import Schema, single_table
 from hubbub.policy.files.toml_text import Lines, exact, header, join_path, key
 from hubbub.policy.files.toml_text import text as text_of
 from hubbub.policy.paths import PathStep, follow_path, through
+from hubbub.policy.servers import is_server, postgres
 from hubbub.policy.shared_keys import find_steps, write_step
 from hubbub.policy.sources import source_of
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
@@ -30,7 +31,7 @@ Describe = Callable[[TableSource], Schema]
 TOP = ("version", "ledger", "budget", "limits", "tables")
 BUDGET = ("account", "epsilon", "delta", "neighbors")
 LIMITS = tuple(field.name for field in fields(Limits))
-TABLE = ("path", "format", "table", "unit", "public", "unique", "size", "columns")
+TABLE = ("path", "format", "schema", "table", "copy", "view", "unit", "public", "unique", "size", "columns")
 COLUMN = ("type", "nullable", "unique", "bounds", "grid", "keys", "missing_key")
 PATH = ("through", "to", "key")
 _REFUSED: Mapping[str, str] = {
@@ -228,10 +229,18 @@ class _PolicyReader:
     def _source(self, name: str, content: Mapping[str, Any]) -> TableSource:
         if "path" not in content:
             raise PolicyError(f'Table {name} does not say where its rows are. Add path = "…".')
-        table, format_ = content.get("table"), content.get("format")
-        for what, value in (("table", table), ("format", format_)):
+        table, format_, schema = content.get("table"), content.get("format"), content.get("schema")
+        for what, value in (("table", table), ("format", format_), ("schema", schema)):
             if value is not None and not isinstance(value, str):
                 raise ParameterError(what, "a string", value)
+        if is_server(content["path"]):
+            if format_ not in {None, "postgres"}:
+                raise ParameterError("format", '"postgres" for the URL of a database, or left out', format_)
+            said = {what: content[what] for what in ("schema", "copy", "view") if what in content}
+            return postgres(content["path"], table=table or name, **said)
+        for what in ("schema", "copy", "view"):
+            if what in content:
+                raise ParameterError(what, "said of a table of a PostgreSQL server alone", content[what])
         return source_of(content["path"], base=self._file.parent, format=format_, table=table, name=name)
 
     def _column(self, table: str, name: str, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class Explanation:
     """What the question lacks and whoever asks has bought, or been given, before."""
     unknown: Mapping[Look, Fraction] = field(default_factory=dict)
     """What it would buy first, each with its ε; the plan is then the one for any value of it."""
+    where: str | None = None
+    """Where the engine runs it, and why, where tables are a server's."""
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -83,6 +85,7 @@ class Explanation:
             "fits": payer.room.fits(cost),
             "questions_like_it": payer.room.count(cost),
             "odds": _odds(charged, plan.used_delta, plan.policy.budget.neighbors),
+            **({} if self.where is None else {"where": self.where}),
         }
 
     def __str__(self) -> str:
@@ -99,6 +102,7 @@ class Explanation:
         lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
         lines += [f"bought      {clean(one['what'])}: {clean(_as_json(one['value']))}" for one in told["bought"]]
         lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
+        lines += [f"where       questions {told['where']}"] if "where" in told else []
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
         lines += [

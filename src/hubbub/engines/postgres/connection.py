@@ -1,0 +1,99 @@
+"""Connections that can only read, and snapshots of one state of a database in them.
+
+Settings belong to the transaction, since a pooler may give each transaction another session of the server. What they
+see to: names are found in pg_catalog alone, values have one text each, rows are never left out silently by a policy of
+the table, and nothing takes longer or more memory than the limits say.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hubbub.engines.dialects.postgres import name_secret
+from hubbub.errors import MissingExtra
+from hubbub.policy.tables import Limits
+
+try:
+    import psycopg
+except ImportError as absent:
+    raise MissingExtra("psycopg", "postgres") from absent
+
+_LEAST_MEMORY, _MOST_MEMORY = 64, 2147483647
+"""What work_mem may be, in kB."""
+_SORTS = 8
+"""Sorts and hashed tables that a statement of ours has at a time: each gets this part of the memory of a question."""
+_CONNECTING = 10
+"""Seconds until a server that does not answer is one that is not there."""
+
+Connection = psycopg.Connection[Any]
+Cursor = psycopg.Cursor[Any]
+
+
+def connect(dsn: str) -> Connection:
+    """Connect; psycopg.Error where that fails. Statements have their own numbered parameters."""
+    return psycopg.connect(
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        connect_timeout=_CONNECTING,
+        cursor_factory=psycopg.RawCursor,
+        client_encoding="UTF8",
+    )
+
+
+def plain(cursor: Cursor) -> Cursor:
+    """Return a cursor of the same transaction whose parameters psycopg numbers."""
+    return psycopg.Cursor(cursor.connection)
+
+
+@contextmanager
+def hold_snapshot(connection: Connection, limits: Limits, *, memory: int) -> Iterator[Cursor]:
+    """Run one transaction that only reads, and sees one state of the database from its first statement on."""
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *_settings(limits, memory)]))
+        try:
+            yield cursor
+        finally:
+            if not connection.closed:
+                cursor.execute("ROLLBACK")
+
+
+def _settings(limits: Limits, memory: int) -> list[str]:
+    kilobytes = max(_LEAST_MEMORY, min(_MOST_MEMORY, memory // _SORTS // 1024))
+    settings = {
+        "search_path": "pg_catalog, pg_temp",
+        "DateStyle": "'ISO, YMD'",
+        "IntervalStyle": "'postgres'",
+        "TimeZone": "'UTC'",
+        "extra_float_digits": "1",
+        "standard_conforming_strings": "on",
+        "row_security": "off",  # an error in place of fewer rows
+        "statement_timeout": f"{max(1, round(limits.seconds * 1000)):d}",
+        "lock_timeout": f"{max(1, round(limits.seconds * 1000)):d}",
+        "idle_in_transaction_session_timeout": f"{max(1000, round(limits.seconds * 2000)):d}",
+        "work_mem": f"{kilobytes:d}",
+        "hash_mem_multiplier": "1",
+        "jit": "off",
+        "plan_cache_mode": "force_custom_plan",
+    }
+    if limits.threads is not None:
+        settings["max_parallel_workers_per_gather"] = f"{limits.threads - 1:d}"
+    return [f"SET LOCAL {name} = {value}" for name, value in settings.items()]
+
+
+def draw_secrets(cursor: Cursor, many: int, *, known: Sequence[int] | None = None) -> None:
+    """Let the server draw the secret numbers of this transaction's hashes, which stand in no statement.
+
+    ``known`` ones, for tests, stand in the statement that sets them. The numbers are folded from 122 bits that the
+    server's own cryptographic generator draws.
+    """
+    for place in range(1, many + 1):
+        if known is None:
+            drawn = "CAST(pg_catalog.uuid_hash_extended(pg_catalog.gen_random_uuid(), 0) AS text)"
+        else:
+            drawn = f"'{_signed(known[place - 1]):d}'"
+        cursor.execute(f"SELECT pg_catalog.set_config('{name_secret(place)}', {drawn}, TRUE) IS NOT NULL")
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number

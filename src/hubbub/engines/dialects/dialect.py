@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.engines.nodes.scalars import Function, Guard, JoinForm, Operator, Prefix, Scalar, Storage, Tag
+from hubbub.engines.nodes.scalars import Beyond, Function, Guard, JoinForm, Operator, Prefix, Scalar, Storage, Tag
 from hubbub.policy.kinds import Kind
 
-Domain = Callable[[Sequence[Scalar], bool], Scalar]
-"""Writes an operation on its arguments, constants among them as they are; and whether it is known to be finite."""
+Domain = Callable[[Sequence[Scalar], Beyond], Scalar]
+"""Writes an operation on its arguments, constants among them as they are, and with what it is beyond what is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Dialect:
     """All columns but these."""
     lists_columns: bool = False
     """Whether the columns that stay are listed instead."""
+    fence: str = ""
+    """Put behind a query that computes long values, for an engine that would compute them at each use of them above."""
     read_value: Callable[[str, Kind], str]
     read_identity: Callable[[str, Kind, bool], str]
     """Columns of a source by their quoted names: ``ScanValue`` and ``ScanIdentity`` say what must hold."""

@@ -173,5 +173,14 @@ DUCKDB = Dialect(
     light=160,
     reference=_reference,
     bind=_bind,
-    guards={"+": "after", "-": "after", "*": "after", "/": "after", "sqrt": "after", "ln": "after", "exp": "after"},
+    guards={
+        "+": "after",
+        "-": "after",
+        "*": "after",
+        "/": "after",
+        "sqrt": "after",
+        "ln": "after",
+        "exp": "after",
+        "log2": "after",
+    },
 )

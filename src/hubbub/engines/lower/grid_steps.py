@@ -39,7 +39,7 @@ def _real(tally: Tally | Histogram, value: Scalar) -> Scalar:
         # Dividing by a power of two and multiplying by its inverse are the same, and the second is faster.
         exact = math.frexp(grid)[0] == 0.5 and math.isfinite(1 / grid)
         divided = infix("*", moved, constant(1 / grid, real)) if exact else infix("/", moved, constant(grid, real))
-        moved = Guarded(divided, finite=True)
+        moved = Guarded(divided, "never")
     return try_cast(moved, "int64")
 
 

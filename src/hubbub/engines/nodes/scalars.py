@@ -49,6 +49,11 @@ Guard = Literal["before", "after", "refuse"]
 """How an engine keeps a function of reals total: look at the arguments first, or at the result, or do without it."""
 
 
+Beyond = Literal["missing", "never", "infinite"]
+"""What a result is that no real can hold: NULL; nothing, since there is none; or what IEEE 754 says, which is no number
+or infinite, for whoever bounds it afterwards."""
+
+
 class Tag(IntEnum):
     """The purpose of a keyed hash. Hashes of different tags that can meet in one statement are of different things.
 
@@ -175,15 +180,14 @@ class Among(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Guarded(Scalar):
-    """A function or an operator on reals, made total: NULL wherever its result is not finite, and never an error.
+    """A function or an operator on reals, made total: never an error, and ``beyond`` what a real can hold NULL.
 
-    How an engine keeps that promise is its dialect's ``guard`` for the function. Of an operation that is ``finite``
-    whatever its arguments are, that much is proven where it is built; an engine may raise for it even so, where a
-    result is too small to be told from zero.
+    How an engine keeps that promise is its dialect's ``guard`` for the function. What is proven never to be beyond
+    where it is built may raise in an engine even so, where a result is too small to be told from zero.
     """
 
     operation: Apply | Infix
-    finite: bool = False
+    beyond: Beyond = "missing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ def disagreements(
     over = interpreter.over(op, case.tables, keep)
     many = [len(rows[unit]) for unit in over]
     ways = math.comb if op.together is None else math.perm
-    if math.prod(ways(groups, min(groups, op.most_groups)) for groups in many) > MOST_CHOICES:
+    drops = any(tally.dropped is not None for tally in op.tallies)
+    if math.prod(math.factorial(one) if drops else ways(one, min(one, op.most_groups)) for one in many) > MOST_CHOICES:
         return [], 0
     found = [] if interpreter.possible(wanted, case.tables, answer, keep) else [f"tallies {places} are not possible"]
     compared = len(places)

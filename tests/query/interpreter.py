@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,7 @@ from hubbub.query.expression import Expression
 from hubbub.query.ops import (
     Aggregate,
     Cap,
+    Dropped,
     Filter,
     Histogram,
     JoinKind,
@@ -271,7 +272,10 @@ class Added:
     rows: dict[Any, dict[Cell, list[Row]]]
 
     def kept(self, unit: Any, cells: Sequence[Cell]) -> dict[Cell, tuple[int | frozenset[Any], ...]]:
-        """What a unit adds to the groups that it keeps, in their order."""
+        """What a unit adds to the groups that it keeps, in their order; where it is asked what limits drop, to those
+        that it does not keep too, which come after them."""
+        if self.drops is not None:
+            return self._kept_and_dropped(unit, [*cells, *(cell for cell in self.amounts[unit] if cell not in cells)])
         if self.op.together is None:
             return {cell: self.amounts[unit][cell] for cell in cells}
         found, left = {}, self.op.together.total
@@ -282,14 +286,60 @@ class Added:
             left -= counting
         return found
 
+    @property
+    def drops(self) -> Dropped | None:
+        return next((tally.dropped for tally in self.op.tallies if tally.dropped is not None), None)
+
+    def _kept_and_dropped(self, unit: Any, cells: Sequence[Cell]) -> dict[Cell, tuple[int | frozenset[Any], ...]]:
+        both, drops, found = self.op.together, self.drops, {}
+        assert drops is not None
+        left, unseen = 0 if both is None else both.total, drops.within
+        for place, cell in enumerate(cells):
+            own, is_kept = self.rows[unit][cell], place < self.op.most_groups
+            looked = min(len(own), unseen)
+            counting = min(len(own), drops.rows) if both is None else min(len(own), both.rows, left)
+            counting = counting if is_kept else 0
+            found[cell] = tuple(
+                self._amount(tally, own, is_kept, counting if both is not None else None)
+                if tally.dropped is None
+                else self._dropped(tally, own, is_kept, counting, looked)
+                for tally in self.op.tallies
+            )
+            left, unseen = left - counting, unseen - looked
+        return found
+
+    @staticmethod
+    def _amount(tally: Tally, own: list[Row], is_kept: bool, counting: int | None) -> int | frozenset[Any]:
+        return amount(tally, own, counting) if is_kept else 0
+
+    def _dropped(self, tally: Tally, own: list[Row], is_kept: bool, counting: int, looked: int) -> int:
+        """What all rows that are looked at would add, less what is added; a total within what the dropped ones can."""
+        kept = next(one for one in self.op.tallies if one.is_kept_of(tally))
+        added = self._amount(kept, own, is_kept, None if self.op.together is None else counting)
+        free = amount(replace(tally, bounds=(-(1 << 90), 1 << 90), most_rows=looked, a_row=None), own)
+        assert isinstance(added, int)
+        assert isinstance(free, int)
+        if tally.measure is Measure.UNITS:
+            return 0 if is_kept or not looked else free
+        if tally.measure is Measure.ROWS:
+            return max(0, min(free, looked) - added)
+        assert tally.a_row is not None
+        rows = max(0, looked - counting)
+        total = 0 if not looked else free
+        return min(max(total - added, tally.a_row[0] * rows), tally.a_row[1] * rows)
+
     def short(self, unit: Any) -> bool:
         """Whether it has more rows than count over all groups, so that the order of these matters."""
-        both = self.op.together
+        both, drops = self.op.together, self.drops
+        if drops is not None and sum(map(len, self.rows[unit].values())) > drops.within:
+            return True
         return both is not None and sum(min(len(own), both.rows) for own in self.rows[unit].values()) > both.total
 
     def options(self, unit: Any) -> list[tuple[Cell, ...]]:
         """All choices, and orders where they matter."""
         cells = [cell for cell in self.cells if cell in self.amounts[unit]]
+        if self.drops is not None and self.short(unit):
+            return list(itertools.permutations(cells))
         among = itertools.permutations if self.short(unit) else itertools.combinations
         return list(among(cells, min(len(cells), self.op.most_groups)))
 

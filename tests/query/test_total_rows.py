@@ -173,7 +173,7 @@ def test_the_statement_is_another_only_where_rows_are_counted_together(tmp_path:
         statements = []
         for total in (4, None):
             db = world.load([], limits=Limits(max_groups=2, max_rows=3, max_total_rows=total))
-            op, tables = db.plan(text, epsilon=1).aggregate, db.policy.tables
+            op, tables = db.plan(text, epsilon=1, error="noise").aggregate, db.policy.tables
             statements.append(printed(aggregating.aggregate(op, tables, {one: relation(one) for one in tables})))
         assert (statements[0] != statements[1]) is differs, text
         assert (limit.SO_FAR in statements[0].sql) is differs

@@ -156,6 +156,14 @@ Slack = Annotated[
     Fraction | None,
     typer.Option("--delta", parser=exact, metavar="NUMBER", help="Its δ; without it, a hundredth of the budget's."),
 ]
+Error = Annotated[
+    str | None,
+    typer.Option(
+        "--error",
+        metavar="noise|whole",
+        help="What intervals cover: the noise, or what limits drop too, which is the default under max_total_rows.",
+    ),
+]
 LedgerOption = Annotated[
     str | None,
     typer.Option("--ledger", metavar="LEDGER", help="Without it: the policy's, HUBBUB_LEDGER, or hubbub.ledger."),

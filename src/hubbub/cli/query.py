@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hubbub.cli.data import DataOptions, question_of, with_data
-from hubbub.cli.options import Json, Key, Log, Price, Question, Slack, SomePrice
+from hubbub.cli.options import Error, Json, Key, Log, Price, Question, Slack, SomePrice
 
 if TYPE_CHECKING:
     from hubbub.query.answer.answer import Answer
@@ -21,6 +21,7 @@ def query(
     sql: Question,
     epsilon: SomePrice = None,
     delta: Slack = None,
+    error: Error = None,
     key: Key = None,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with _low and _high columns.")] = False,
@@ -37,7 +38,7 @@ def query(
         from hubbub.cli.printing import show_clock
 
         with show_clock(database.policy.limits.seconds):
-            answer = database.sql(text, epsilon=epsilon, delta=delta, key=key)
+            answer = database.sql(text, epsilon=epsilon, delta=delta, error=error, key=key)
     from hubbub.cli.printing import say
     from hubbub.query.answer.listing import Listing
     from hubbub.query.answer.render import as_text
@@ -116,6 +117,7 @@ def explain(
     sql: Question,
     epsilon: Price,
     delta: Slack = None,
+    error: Error = None,
     as_json: Json = False,
 ) -> None:
     """Say what a question would cost and how noisy its answer would be. Nothing private is read, nothing is paid.
@@ -128,7 +130,7 @@ def explain(
 
     text = question_of(sql)
     with data.open() as database:
-        explained = database.explain(text, epsilon=epsilon, delta=delta)
+        explained = database.explain(text, epsilon=epsilon, delta=delta, error=error)
     if as_json:
         typer.echo(json.dumps(explained.to_dict(), indent=2))
     else:

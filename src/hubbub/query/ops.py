@@ -15,7 +15,7 @@ Privacy:
     Ref: McSherry 2009 (PINQ); Wilson et al. 2020 for bounding at the aggregate.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -258,6 +258,18 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Bounds of what limits drop of one unit: they keep ``rows`` rows of it in a group, and it has ``within`` in all.
+
+    The groups are gone through in the order that chooses them, so that those that are kept come first. Of a unit with
+    more than ``within`` rows, those in the first groups count up to that, and the others nowhere.
+    """
+
+    rows: int
+    within: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """One exact number a group: the sum over units of what each adds, bounded for each unit.
 
@@ -278,6 +290,13 @@ class Tally:
     a_row: tuple[int, int] | None = None
     """What one row can add, in steps, from at most 0 to at least 0, where the rows that a unit may count are shared out
     to its groups (``Aggregate.together``): it adds to a group no more than the rows that count there can."""
+    dropped: Dropped | None = None
+    """In place of what a unit adds: what the limits drop of it. This is what all its rows would add less what it adds,
+    clamped to what the rows that are dropped can add, by ``a_row``; of units, those in groups that they do not keep."""
+
+    def is_kept_of(self, other: "Tally") -> bool:
+        """Return whether the other tally counts what the limits drop of this one."""
+        return self.dropped is None and replace(other, dropped=None, a_row=self.a_row) == self
 
     @property
     def linf(self) -> int:
@@ -354,9 +373,18 @@ class Aggregate:
         Claim: adding or removing a unit changes at most ``most_groups`` cells of each tally, each by at most its linf.
             Of a tally that has ``a_row``, the changes add up to at most total · r, and their squares to at most
             squares · r², where r is the larger end of a_row.
+            A tally of what is ``dropped`` changes by x · r in a cell at most, where the x add up to at most
+            within − k over all cells, and k is the least of the limits that can drop something: the rows kept in a
+            group, most_groups where there are more groups than these, and the total of ``together``.
         Proof: rows of other units are as they were, and so are their kept groups and what they add; the unit itself
             adds to at most most_groups groups, and to each a number within the tally's bounds. If c rows count in a
-            group, it adds at most c · r there; the c are at most ``rows`` each, and ``total`` together.
+            group, it adds at most c · r there; the c are at most ``rows`` each, and ``total`` together. Of what is
+            dropped let a be the rows of a group that are looked at, which add up to at most ``within``, and c those
+            that are kept: x = max(0, a − c), so the x add up to at most within − Σ min(a, c). Let some x be above 0.
+            In a group that is kept, c is the limit of rows, or what the total leaves, or all rows there are; in the
+            first two cases the min(a, c) add up to that limit or total, since earlier groups have a >= c. Otherwise it
+            is in a group that is not kept, and all most_groups that are come before it, with a row each that counts,
+            unless the total is used up.
         Needs: the claim of this module for the relation below; exact sums that do not overflow; for ``single``, that
             the owner's check saw it hold for this version of the data.
         Ref: Wilson et al. 2020.

@@ -32,6 +32,7 @@ from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
 from hubbub.query.frame.frame import Asking, Frame
 from hubbub.query.ops import Relation
+from hubbub.query.plan.collect import Covers
 from hubbub.query.plan.plan import Plan
 from hubbub.query.read.rows import rows_of
 from hubbub.query.read.scope import Fanout
@@ -125,6 +126,7 @@ class Database:
         delta: Real | None = None,
         within: None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Answer: ...
 
@@ -138,6 +140,7 @@ class Database:
         delta: Real | None = None,
         within: Real,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Answer: ...
 
@@ -151,6 +154,7 @@ class Database:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Any: ...
 
@@ -163,12 +167,16 @@ class Database:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Answer | Listing:
         """Answer a question, with error bars. Paid before anything is read; free where it was answered before.
 
         ``epsilon`` is the price; or say ``within``: the margin of error of counts and sums, with this confidence. It
         may also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
+
+        ``error`` says what intervals cover: "noise", or "whole", which is what limits drop too. That is measured with
+        an eighth of the price, and is the default where the owner declares max_total_rows.
 
         SHOW TABLES and DESCRIBE t are answered by the policy, and have no price.
         """
@@ -177,7 +185,7 @@ class Database:
             if epsilon is not None or within is not None:
                 raise NotAllowed("What is declared costs nothing to ask. Leave the price out.")
             return list_tables(self.policy) if show.table is None else list_columns(self.policy, show.table)
-        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
+        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         return self._session.run(self._draft(text, price), key=key)
 
     @require_grant
@@ -209,9 +217,10 @@ class Database:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
     ) -> Explanation:
         """Say what a question would cost and how noisy it would be. Free: nothing private is read."""
-        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
+        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         foreseen = self._session.foresee(self._draft(text, price))
         payer = self._session.payer()
         return Explanation(
@@ -227,9 +236,10 @@ class Database:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
     ) -> Plan:
         """Return what would be measured, and how; refused here if it cannot be."""
-        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence)
+        price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         return self._session.plan(self._draft(text, price))
 
     @require_grant
@@ -240,7 +250,7 @@ class Database:
 
         It is free when it is asked again.
         """
-        draft = self._draft(text, QuestionTerms(epsilon=epsilon, delta=delta))
+        draft = self._draft(text, QuestionTerms(epsilon=epsilon, delta=delta, error=Covers.NOISE))
         diagnostics(self._session.foresee(draft).plan)  # refused before facts are bought, if it is
         diagnosis = Draft(
             wanted=draft.wanted,

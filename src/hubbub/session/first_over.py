@@ -24,6 +24,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.answer.stored import check_groups, groups_name
 from hubbub.query.frame.frame import Asking
+from hubbub.query.plan.collect import Covers
 from hubbub.query.plan.measure import vector
 from hubbub.query.plan.plan import Plan
 from hubbub.query.requests import Tallies
@@ -67,7 +68,7 @@ def first_over(
     db = asking.grouped.frame.asker
     if not isinstance(db, Database):
         raise ParameterError("asking", "of a table of an open database, db.table(…)", type(db).__name__)
-    planned = db.plan(asking.sql, epsilon=epsilon)
+    planned = db.plan(asking.sql, epsilon=epsilon, error=Covers.NOISE)
     _check(planned)
     mechanism, facts = _watching(planned, rational("over", over), count=count, at_least=at_least, epsilon=epsilon)
     told = {"at_least": at_least, "count": count, "over": str(rational("over", over))}

@@ -17,6 +17,7 @@ from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
+from hubbub.query.plan.collect import Covers
 from hubbub.query.plan.conditions import KNOWN_AS
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
@@ -40,6 +41,25 @@ class QuestionTerms:
     """A margin of error of counts and sums that is paid for, in place of an ε."""
     confidence: Real = CONFIDENCE
     """With which ``within`` holds."""
+    error: str | None = None
+    """What intervals cover: "noise", or "whole", which is what limits drop too; None is whole where that can be."""
+
+
+def covers_of(error: str | None, policy: Policy) -> Covers:
+    """Return what intervals are to cover: what was said, or what limits drop where the policy lets that be measured."""
+    known = policy.limits.max_total_rows is not None
+    if error is None:
+        return Covers.WHOLE if known else Covers.NOISE
+    try:
+        covers = Covers(error)
+    except ValueError:
+        raise ParameterError("error", '"noise" or "whole"', error) from None
+    if covers is Covers.WHOLE and not known:
+        raise NotAllowed(
+            "No private interval covers the rows that limits drop where a unit may have any number of them. Let the "
+            'owner declare max_total_rows, or say error = "noise".'
+        )
+    return covers
 
 
 def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: Catalogue) -> Draft[Plan, Answer]:
@@ -49,7 +69,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     asked = replace(question(bare, catalogue), limited=options.max_groups is not None)
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
-    wanted = tuple(lacking(asked, policy))
+    wanted, covers = tuple(lacking(asked, policy)), covers_of(price.error, policy)
     if (epsilon is None) is (price.within is None):
         raise ParameterError("epsilon", "given, or within instead of it", epsilon)
     if price.within is not None:
@@ -61,7 +81,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
             )
         asked_with = apply_facts(asked, policy, known)
         epsilon = least_epsilon(
-            *asked_with, within=price.within, confidence=price.confidence, delta=delta, payer=session.payer()
+            *asked_with,
+            within=price.within,
+            confidence=price.confidence,
+            delta=delta,
+            payer=session.payer(),
+            covers=covers,
         )
     assert epsilon is not None
     whole = whole_units_rounded_down(positive("epsilon", epsilon))
@@ -73,6 +98,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
             delta=delta,
             payer=purchase.payer,
             ways=purchase.ways,
+            covers=covers,
         )
         return replace(made, bought=whole - purchase.rest)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from hubbub.engines.lower import dropped as dropping
 from hubbub.engines.lower import group_codes as codes
 from hubbub.engines.lower import histogram, total_limit
 from hubbub.engines.lower import private_keys as keyed
@@ -64,13 +65,14 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     themselves, and so at the rows in the groups that were chosen.
     """
     keys, private = _keys(op), keyed.is_private(op)
-    many = not private and codes.is_wide(op.groups)
+    many, lowering = not private and codes.is_wide(op.groups), Lowering(tables, origins)
     cells = math.prod(len(group.values) for group in op.groups)
-    lowering = Lowering(tables, origins)
     if many and not wide:
         raise CapacityError(f"There are {cells:,} groups, and {codes.PACKED:,} are too many. Ask for fewer.")
     choose = keyed.choose if private or many else _choose
     choosing = (private or op.most_groups < cells) and not op.single
+    if dropping.limits_of(op) is not None:
+        return _with_dropped(op, lowering, keys, choosing=choosing)
     least = total_limit.least_limit(op) if wide and (choosing or op.together is not None) else 0
     several, summed = _look_again(op), any(one.measure is not Measure.DISTINCT for one in op.tallies)
     few = 0 < sums.rows_for_a_pair(op) <= sums.FEW and not sums.has_pairs(op.input)
@@ -118,6 +120,23 @@ def aggregate(op: Aggregate, tables: Mapping[str, Table], origins: Origins, *, w
     for called, query in reversed([*first, *several.items()]):
         made = replace(made, query=with_once(query, called, select(within(made.query), STAR)))
     return made
+
+
+def _with_dropped(op: Aggregate, lowering: Lowering, keys: tuple[KeyTable, ...], *, choosing: bool) -> Lowered:
+    """Return the tallies of all groups, where some are of what limits drop: no group of a unit is left out before."""
+    limits = dropping.limits_of(op)
+    rows_alone = op.histograms or any(tally.measure is Measure.DISTINCT for tally in op.tallies)
+    if limits is None or rows_alone or op.single or keyed.is_private(op):
+        raise ParameterError("op", "sums over listed groups, where it is measured what limits drop", op)
+    pairs = together.gather(op, _code_rows(op, lowering, keys))
+    if op.groups:
+        adding = dropping.count_looked(limits)
+        pairs = _choose(pairs, op.most_groups, function("row_number"), adding=adding, every=True)
+    added = dropping.add_kept_and_dropped(op, pairs, choosing=choosing)
+    code = name(CODE) if op.groups else alias(number(0), CODE)
+    totals = [cast(_sum_up(index), "text") for index in range(len(op.tallies))]
+    whole = select(within(added), code, *totals, by=[name(CODE)] if op.groups else ())
+    return Lowered(whole, keys, secrets=SECRETS if op.groups else lowering.secrets)
 
 
 def _bound_sums(op: Aggregate, coded: Query, choose: Callable[..., Query] | None, *, first: bool) -> Query:
@@ -169,7 +188,7 @@ def _code_rows(
     shown += [
         alias(lower(tally.argument, names), f"a{index}")
         for index, tally in enumerate(op.tallies)
-        if tally.argument is not None
+        if tally.argument is not None and tally.dropped is None
     ]
     shown += [alias(lower(one.argument, names), f"b{index}") for index, one in enumerate(op.histograms)]
     source: RowSource = within(select(within(rows), name(UNIT), *shown))
@@ -189,7 +208,7 @@ def _code_rows(
     if op.groups:
         shown.append(alias(keyed.code(op) if keyed.is_private(op) else codes.code(op.groups, places), CODE))
     for index, tally in enumerate(op.tallies) if carried is None else ():
-        if tally.argument is not None:
+        if tally.argument is not None and tally.dropped is None:
             shown.append(alias(sums.prepare_value(tally, name(f"a{index}"), tally.argument.kind), f"s{index}"))
     for index, wanted in enumerate(op.histograms):
         shown.append(alias(steps(wanted, name(f"b{index}"), wanted.argument.kind), histogram.column(index)))
@@ -197,13 +216,21 @@ def _code_rows(
 
 
 def _choose(
-    rows: Query, most: int, rank: Apply, *, adding: Scalar | None = None, places: bool = False, alone: bool = False
+    rows: Query,
+    most: int,
+    rank: Apply,
+    *,
+    adding: Scalar | None = None,
+    places: bool = False,
+    alone: bool = False,
+    every: bool = False,
 ) -> Query:
     """Keep so many groups of a unit, by a hash of unit and group under the secrets; equal hashes by the code.
 
     The unit itself separates units, so no collision can let one unit's groups decide about another's. The last hash
     is of unit, group and secret together: hashing them one by one would prefer the same groups in every unit. Half of
     it and the code are one number, which is sorted faster than two. ``alone`` tells rows apart as ``OWN`` says.
+    ``every`` keeps all groups, with their places in that order.
     """
     mixed = hash_keyed(Tag.LISTED, name(UNIT), name(CODE))
     low = cast(number((1 << _CODE_BITS) - 1), "uint64")
@@ -215,6 +242,8 @@ def _choose(
     told: list[Scalar] = [alias(cast(infix("&", name(_ORDER), low), "int32"), CODE)]
     if alone:
         told.append(alias(sums.tell_alone(name(_ORDER)), sums.OWN))
+    if every:
+        return select(within(numbered), but(_ORDER), *told)
     return select(within(numbered), but(_ORDER, RANK), *told, where=[infix("<=", name(RANK), _whole(most))])
 
 
@@ -225,6 +254,10 @@ def _total(op: Aggregate, index: int, units: Scalar) -> Scalar:
         return function("coalesce", found, number(0))
     if tally.measure is Measure.UNITS and tally.argument is None:
         return units
+    return _sum_up(index)
+
+
+def _sum_up(index: int) -> Scalar:
     return function("coalesce", function("sum", name(f"t{index}")), number(0))
 
 

@@ -26,7 +26,7 @@ Privacy:
 """
 
 from hubbub.engines.lower.grid_steps import cut_in_proportion
-from hubbub.engines.lower.histogram import CODE, FULL, SO_FAR
+from hubbub.engines.lower.histogram import CODE, FULL, SO_FAR, owners
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import Query, RowSource
 from hubbub.engines.nodes.scalars import JoinForm, Scalar
@@ -91,7 +91,10 @@ def _side(form: JoinForm) -> RowSource:
 
 ROWS = "rows"
 """How many rows a unit has in a group."""
-_ALLOWED = "allowed"
+ALLOWED = "allowed"
+"""How many of them count."""
+SO_FAR_KEPT = "so_far_kept"
+"""What ``count_rows`` is summed up to where ``SO_FAR`` sums up something else."""
 
 
 def values(index: int) -> str:
@@ -108,7 +111,7 @@ def gather(op: Aggregate, coded: Query) -> Query:
     """Gather for each unit and group how many rows there are, and what tallies need of them, as yet unbounded."""
     shown = [alias(function("count", STAR), ROWS)]
     for index, tally in enumerate(op.tallies):
-        if tally.measure is Measure.DISTINCT:
+        if tally.measure is Measure.DISTINCT or tally.dropped is not None:
             continue
         if tally.argument is not None:
             shown.append(alias(function("count", name(f"s{index}")), values(index)))
@@ -116,7 +119,7 @@ def gather(op: Aggregate, coded: Query) -> Query:
             if tally.argument is None:
                 raise ParameterError("argument", "given for a total", None)
             shown.append(alias(function("sum", name(f"s{index}")), steps(index)))
-    by = [name(UNIT), name(CODE)]
+    by = owners(grouped=bool(op.groups))
     return select(within(coded), *by, *shown, by=by)
 
 
@@ -125,25 +128,25 @@ def count_rows(limits: Together) -> Scalar:
     return function("least", name(ROWS), _whole(limits.rows))
 
 
-def allow(limits: Together, chosen: Query) -> Query:
+def allow(limits: Together, chosen: Query, so_far: str = SO_FAR) -> Query:
     """Add how many of them do count, in groups that have the sum so far."""
-    earlier = infix("-", name(SO_FAR), count_rows(limits))
+    earlier = infix("-", name(so_far), count_rows(limits))
     left = infix("-", cast(_whole(limits.total), "int128"), earlier)
     many = function("greatest", function("least", count_rows(limits), left), number(0))
-    return select(within(chosen), STAR, alias(cast(many, "int64"), _ALLOWED))
+    return select(within(chosen), STAR, alias(cast(many, "int64"), ALLOWED))
 
 
 def fewer(tally: Tally, many: Scalar) -> Scalar:
     """Cut a number of rows to those that count."""
-    return many if tally.a_row is None else function("least", many, name(_ALLOWED))
+    return many if tally.a_row is None else function("least", many, name(ALLOWED))
 
 
 def less(tally: Tally, total: Scalar, many: Scalar) -> Scalar:
     """Cut a total in proportion to the rows that count, or to what these can add; 0 where there is no value."""
     if tally.a_row is None:
         return cut_in_proportion(total, many, tally.most_rows)
-    low, high = (infix("*", cast(_whole(end), "int128"), name(_ALLOWED)) for end in tally.a_row)
-    cut = cut_in_proportion(total, many, tally.most_rows, name(_ALLOWED))
+    low, high = (infix("*", cast(_whole(end), "int128"), name(ALLOWED)) for end in tally.a_row)
+    cut = cut_in_proportion(total, many, tally.most_rows, name(ALLOWED))
     return function("least", function("greatest", function("coalesce", cut, number(0)), low), high)
 
 

@@ -17,6 +17,7 @@ from hubbub.query.aggregates.function import (
     name_mechanism,
     shorten,
 )
+from hubbub.query.aggregates.widening import share_of_mean, widen_mean
 from hubbub.query.check.bounds import Interval
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.both_ends import BothEnds
@@ -35,6 +36,7 @@ class _Average(AggregateFunction):
     """A mean."""
 
     bounds_taken: ClassVar[tuple[str, ...]] = (PER_GROUP, PER_ROW)
+    covers_dropped: ClassVar[bool] = True
 
     def read(self, node: exp.Expr, order: exp.Expr | None, reader: "AggregateReader") -> tuple[Asked, ...]:
         """Read an average of numbers."""
@@ -64,6 +66,14 @@ class _Average(AggregateFunction):
         except OverflowError:  # beyond what a float holds, before it is clamped
             found = None
         return super(_Average, self).combine_all(asked, part, cells) if found is None else found
+
+    def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
+        """Return what the mean gets of what an interval may miss."""
+        return share_of_mean(beta)
+
+    def widen(self, asked: Asked, part: Ingredients, number: NoisyNumber, cell: NoisyCell, beta: float) -> NoisyNumber:
+        """Add the rows that limits drop."""
+        return widen_mean(number, part, cell, beta)
 
     def describe_error(self, part: Ingredients, margins: Margins) -> tuple[str, float | None]:
         """Say the margin of the mean, which is known beforehand where the number of rows is."""

@@ -7,10 +7,12 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed
 from hubbub.policy.kinds import Kind, Type
-from hubbub.query.aggregates.function import AdditiveFunction, whole_numbers
+from hubbub.query.aggregates.function import AdditiveFunction, Margins, NoisyCell, whole_numbers
+from hubbub.query.aggregates.widening import divide_beta, widen_sum
 from hubbub.query.expression import Expression, Literal
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients
+from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 from hubbub.query.read.aggregate_clauses import PER_GROUP, filter_value, find_case_value, take_bounds
 
@@ -23,6 +25,7 @@ class _Count(AdditiveFunction):
     """A number of something."""
 
     buys_bounds: ClassVar[bool] = False
+    covers_dropped: ClassVar[bool] = True
 
     def read(self, node: exp.Expr, order: exp.Expr | None, reader: "AggregateReader") -> tuple[Asked, ...]:
         """Read COUNT in all its forms; a constant, or a value in every row, counts rows."""
@@ -45,6 +48,14 @@ class _Count(AdditiveFunction):
         """Count rows, of a unit at most as many as the question lets count."""
         most = None if asked.per_group is None else int(asked.per_group[1])
         return Ingredients(tallies=(collector.count(asked.argument, most),), per_group=asked.per_group)
+
+    def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
+        """Return what the noise gets of what an interval may miss."""
+        return divide_beta(part, margins, beta)
+
+    def widen(self, asked: Asked, part: Ingredients, number: NoisyNumber, cell: NoisyCell, beta: float) -> NoisyNumber:
+        """Add what limits drop."""
+        return widen_sum(number, part, cell, beta)
 
     def kind(self, asked: Asked) -> Kind:
         """Return whole numbers, which are always there."""
@@ -72,6 +83,8 @@ class _CountUnits(_Count):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CountDistinct(_Count):
     """A number of different values, of which a unit brings as many as it may have rows."""
+
+    covers_dropped: ClassVar[bool] = False
 
     def measure(self, asked: Asked, collector: Collector) -> Ingredients:
         """Count different values."""

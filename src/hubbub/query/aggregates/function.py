@@ -153,6 +153,8 @@ class AggregateFunction(ABC):
     """Whether its error is one of values; that of a choice is one of ranks."""
     counts_rows: ClassVar[bool] = True
     """Whether it needs to know how many rows of a unit count in a group."""
+    covers_dropped: ClassVar[bool] = False
+    """Whether its interval can cover what limits drop (``widen``)."""
     buys_bounds: ClassVar[bool] = True
     """Whether bounds of its arguments that nobody declared can be bought for it."""
 
@@ -187,6 +189,14 @@ class AggregateFunction(ABC):
     def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
         """Return the numbers of all groups: those of ``combine``, for whoever can make them faster."""
         return [self.combine(asked, part, cell) for cell in cells]
+
+    def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
+        """Return how much of what an interval may miss ``combine`` gets, where ``widen`` gets the rest."""
+        return beta
+
+    def widen(self, asked: Asked, part: Ingredients, number: NoisyNumber, cell: NoisyCell, beta: float) -> NoisyNumber:
+        """Return the number of ``combine`` with what limits drop, and an interval that covers that too."""
+        return number
 
     # What is public about it
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.policy.kinds import outward
-from hubbub.query.aggregates.function import AdditiveFunction, NoisyCell, NoisyCells
+from hubbub.query.aggregates.function import AdditiveFunction, Margins, NoisyCell, NoisyCells
+from hubbub.query.aggregates.widening import divide_beta, widen_sum
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps
 from hubbub.query.plan.statistic import NoisyNumber
@@ -24,6 +25,7 @@ class _Sum(AdditiveFunction):
 
     bounds_taken: ClassVar[tuple[str, ...]] = (PER_GROUP, PER_ROW)
     is_total: ClassVar[bool] = True
+    covers_dropped: ClassVar[bool] = True
 
     def read(self, node: exp.Expr, order: exp.Expr | None, reader: "AggregateReader") -> tuple[Asked, ...]:
         """Read a sum of numbers."""
@@ -72,6 +74,14 @@ class _Sum(AdditiveFunction):
         if not part.shift:
             return super(_Sum, self).combine_all(asked, part, cells)
         return [self.combine(asked, part, cell) for cell in cells]
+
+    def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
+        """Return what the noise gets of what an interval may miss."""
+        return divide_beta(part, margins, beta)
+
+    def widen(self, asked: Asked, part: Ingredients, number: NoisyNumber, cell: NoisyCell, beta: float) -> NoisyNumber:
+        """Add what limits drop."""
+        return widen_sum(number, part, cell, beta)
 
 
 def _add(number: int | float, shift: Fraction) -> int | float:

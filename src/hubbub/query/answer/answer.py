@@ -13,6 +13,7 @@ from hubbub.gate.pictures import find_drawer
 from hubbub.ledger.entry import canonical, ratio
 from hubbub.policy.kinds import Type
 from hubbub.query.answer.columns import PLAIN, Nesting, make_column, to_arrow, to_pandas, to_polars
+from hubbub.query.answer.dropped import DroppedShare, list_dropped
 from hubbub.query.answer.stored import CONFIDENCE, DrawnAnswer, combine
 from hubbub.query.check.evaluate import evaluate
 from hubbub.query.expression import Column, Expression
@@ -40,6 +41,8 @@ class Answer:
     lows: tuple[tuple[Cell, ...], ...]
     highs: tuple[tuple[Cell, ...], ...]
     """Where each number lies with 95% confidence, by its law; None for keys and for what has no interval."""
+    dropped: tuple[DroppedShare, ...] = ()
+    """How much limits dropped, where that was measured: the intervals cover it."""
 
     confidence: ClassVar[float] = CONFIDENCE
     plotter: ClassVar[Callable[..., Any] | None] = None
@@ -55,7 +58,7 @@ class Answer:
         """Say in a line what was left out, what it cost in all, and whether it is fresh."""
         from hubbub.query.answer.terms import write_terms
 
-        return write_terms(self.plan, entry=self.entry, stored=self.stored)
+        return write_terms(self.plan, entry=self.entry, stored=self.stored, dropped=self.dropped)
 
     def to_dicts(self) -> list[dict[str, Cell]]:
         """One dictionary a row, with ``_low`` and ``_high`` beside each noisy number."""
@@ -172,6 +175,7 @@ def answer_of(
         rows=tuple(rows),
         lows=tuple(lows),
         highs=tuple(highs),
+        dropped=list_dropped((plan.sets or (plan,))[0], drawn[0].noisy),
     )
 
 

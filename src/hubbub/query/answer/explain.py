@@ -12,7 +12,7 @@ from hubbub.privacy.explain import explain as reading
 from hubbub.privacy.rounding import exp_up
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.privacy.ways import Payer
-from hubbub.query.aggregates.function import CONFIDENCE
+from hubbub.query.aggregates.function import CONFIDENCE, Margins, shorten
 from hubbub.query.answer.printable import clean
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import Look, whole_price
@@ -30,6 +30,7 @@ from hubbub.query.ops import (
     Window,
     below,
 )
+from hubbub.query.plan.collect import Ingredients
 from hubbub.query.plan.plan import Plan
 
 
@@ -105,6 +106,8 @@ class Explanation:
         lines += [f"where       questions {told['where']}"] if "where" in told else []
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
+            if column["dropped"] is not None:
+                lines.append(f"{'':<12}{clean(column['text'])}: {column['dropped']['sentence']}")
         lines += [
             f"odds        {told['odds']['sentence']}",
             f"like it     {_count_text(told['questions_like_it'])}",
@@ -228,13 +231,26 @@ def _keys(plan: Plan) -> dict[str, Any]:
 def explain_columns(plan: Plan) -> list[dict[str, Any]]:
     """Explain each aggregate: its mechanism, its error and where values are clamped."""
     margins, pairs = plan.margins, zip(plan.question.asked, plan.parts, strict=True)
-    return [asked.function.explain(asked, part, margins) for asked, part in pairs]
+    return [asked.function.explain(asked, part, margins) | _explain_dropped(part, margins) for asked, part in pairs]
+
+
+def _explain_dropped(part: Ingredients, margins: Margins) -> dict[str, Any]:
+    """Say how far what limits drop may be off, where it is measured."""
+    if not part.dropped:
+        return {"dropped": None}
+    limits = part.dropped[0].dropped
+    assert limits is not None
+    around = [margins.bound(tally, 1 - CONFIDENCE) for tally in part.dropped]
+    needed = ", ".join(f"± {shorten(one)}" for one in around)
+    sentence = f"what limits drop of up to {limits.within:,} rows of a unit is measured too ({needed})"
+    return {"dropped": {"within": limits.within, "margins": [float(one) for one in around], "sentence": sentence}}
 
 
 def _not_yet(column: dict[str, Any]) -> dict[str, Any]:
     """Leave out the noise of a column that depends on facts that are bought first."""
     sentence = f"{column['mechanism']}; how noisy it is follows from what is bought"
-    return column | {"margin": None, "rank_margin": None, "bounds": None, "rows_per_group": None, "sentence": sentence}
+    unknown = {"margin": None, "rank_margin": None, "bounds": None, "rows_per_group": None, "dropped": None}
+    return column | unknown | {"sentence": sentence}
 
 
 def _as_json(value: Any) -> str:

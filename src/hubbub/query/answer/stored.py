@@ -5,7 +5,7 @@ Where keys were selected, those that were shown are kept, each as JSON of its ow
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -15,13 +15,18 @@ from hubbub.errors import LedgerCorrupt, PolicyError
 from hubbub.ledger.entry import digest_of
 from hubbub.policy.kinds import Type
 from hubbub.privacy.ways import ChosenWay
-from hubbub.query.aggregates.function import CONFIDENCE, NoisyCell, NoisyCells
+from hubbub.query.aggregates.function import CONFIDENCE, Margins, NoisyCell, NoisyCells
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell
+from hubbub.query.plan.collect import Ingredients
 from hubbub.query.plan.plan import Plan
 from hubbub.query.plan.statistic import NoisyNumber, QueryMeasurement
+from hubbub.query.question import Asked
 
 __all__ = ["CONFIDENCE", "combine"]
+
+Numbers = Callable[[QueryMeasurement], Sequence[int]]
+"""Returns what was drawn for a measurement."""
 
 
 def combine(
@@ -31,16 +36,7 @@ def combine(
 
     ``noisy`` is what a stored answer has in each of its positions (``Plan.slots``).
     """
-    drawn: dict[int, Sequence[int]] = {}
-    for slot, numbers in zip(plan.slots, noisy, strict=True):
-        if slot is not None:
-            drawn[id(slot)] = numbers
-        elif numbers:
-            raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.")  # measured by itself
-
-    def numbers_of(measurement: QueryMeasurement) -> Sequence[int]:
-        return drawn[id(measurement)]
-
+    numbers_of = read_numbers(plan, noisy)
     asked = zip(plan.question.asked, plan.parts, strict=True)
     if plan.beside is not None:  # one row, each of its numbers from the group of its condition
         places = zip(plan.beside.places, asked, strict=True)
@@ -48,9 +44,32 @@ def combine(
             (NoisyCell(plan.margins, numbers_of, place, confidence), each, part) for place, (each, part) in places
         ]
         return [[each.function.combine(each, part, cell) for cell, each, part in cell_at]]
-    every = NoisyCells(plan.margins, numbers_of, plan.cells if cells is None else cells, confidence)
-    columns = [each.function.combine_all(each, part, every) for each, part in asked]
-    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(every.cells)]
+    many, margins = plan.cells if cells is None else cells, plan.margins
+    columns = [_combine_column(each, part, margins, numbers_of, many, confidence) for each, part in asked]
+    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(many)]
+
+
+def read_numbers(plan: Plan, noisy: Sequence[Sequence[int]]) -> Numbers:
+    """Return what finds the numbers of a measurement in a stored answer."""
+    drawn: dict[int, Sequence[int]] = {}
+    for slot, numbers in zip(plan.slots, noisy, strict=True):
+        if slot is not None:
+            drawn[id(slot)] = numbers
+        elif numbers:
+            raise LedgerCorrupt("A stored answer cannot be read by this version of Hubbub.")  # measured by itself
+    return lambda measurement: drawn[id(measurement)]
+
+
+def _combine_column(  # noqa: PLR0917
+    asked: Asked, part: Ingredients, margins: Margins, numbers_of: Numbers, cells: int, confidence: float
+) -> list[NoisyNumber]:
+    """Return one aggregate of all groups; with what limits drop, where that was measured."""
+    if not part.dropped:
+        return asked.function.combine_all(asked, part, NoisyCells(margins, numbers_of, cells, confidence))
+    beta = asked.function.divide_beta(part, margins, 1 - confidence)
+    every = NoisyCells(margins, numbers_of, cells, 1 - beta)
+    numbers, rest = asked.function.combine_all(asked, part, every), 1 - confidence - beta
+    return [asked.function.widen(asked, part, *each, rest) for each in zip(numbers, every, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

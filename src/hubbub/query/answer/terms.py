@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.gate.release import note_age
+from hubbub.query.answer.dropped import DroppedShare
 from hubbub.query.answer.explain import explain_columns, unit_of
 from hubbub.query.answer.printable import clean
 from hubbub.query.ops import Measure
@@ -17,12 +18,28 @@ from hubbub.query.plan.plan import Plan
 BEYOND = "rows and values beyond are not in the interval"
 
 
-def write_terms(plan: Plan, *, entry: int, stored: datetime | None) -> str:
+def write_terms(plan: Plan, *, entry: int, stored: datetime | None, dropped: Sequence[DroppedShare] = ()) -> str:
     """Write the line under an answer."""
-    limits = "; ".join(list_limits(plan))
-    counted = f"of each {clean(unit_of(plan.question.relation) or 'unit')}: {limits}; {BEYOND}" if limits else ""
+    limits, unit = "; ".join(list_limits(plan)), clean(unit_of(plan.question.relation) or "unit")
+    covered = _cover(plan, dropped, unit)
+    counted = [f"of each {unit}: {limits}; {covered or BEYOND}"] if limits else []
     paid = f"entry {entry} of account {clean(plan.policy.account)!r}{note_age(stored, fresh='fresh')}"
-    return " · ".join(["± 95%", *([counted] if counted else []), write_price(plan.price, plan.used_delta), paid])
+    return " · ".join(["± 95%", *counted, write_price(plan.price, plan.used_delta), paid])
+
+
+def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
+    """Say what intervals cover beside the noise, and what they do not; nothing where that is all."""
+    parts = (plan.sets or (plan,))[0].parts
+    covered = [asked.text for asked, part in zip(plan.question.asked, parts, strict=True) if part.dropped]
+    if not covered:
+        return ""
+    within = next(tally.dropped.within for part in parts for tally in part.dropped if tally.dropped is not None)
+    said = [clean(one.sentence) for one in dropped]
+    whose = "the intervals" if len(covered) == len(parts) else f"the intervals of {clean(', '.join(covered))}"
+    said.append(f"{whose} cover that where no {unit} has more than max_total_rows = {within:,}")
+    clipped = any(part.bounds is not None and part.dropped for part in parts)
+    rest = [] if len(covered) == len(parts) else ["other intervals cover the noise alone"]
+    return "; ".join([*said, *rest, *(["values beyond bounds are not in them"] if clipped else [])])
 
 
 def write_price(epsilon: Fraction, delta: Fraction) -> str:

@@ -30,6 +30,7 @@ class Asker(Protocol):
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Answer:
         """The answer to a question."""
@@ -42,6 +43,7 @@ class Asker(Protocol):
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
     ) -> Explanation:
         """Explain what the question would cost."""
 
@@ -221,10 +223,11 @@ class Asking:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
     ) -> Explanation:
         """Explain what the question would cost and how noisy the answer would be; free."""
         asker = self.grouped.frame.asker
-        return asker.explain(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence)
+        return asker.explain(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
 
     def answer(
         self,
@@ -233,11 +236,14 @@ class Asking:
         delta: Real | None = None,
         within: Real | None = None,
         confidence: Real = CONFIDENCE,
+        error: str | None = None,
         key: str | None = None,
     ) -> Answer:
         """The answer, with error bars."""
         asker = self.grouped.frame.asker
-        return asker.sql(self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence, key=key)
+        return asker.sql(
+            self.sql, epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error, key=key
+        )
 
     def diagnose(self, *, epsilon: Real | None = None, delta: Real | None = None, key: str | None = None) -> Diagnosis:
         """Estimate how many units the question's limits and bounds cut off, with error bars."""

@@ -15,6 +15,7 @@ Privacy:
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -28,9 +29,9 @@ from hubbub.query.check.shape import always_there
 from hubbub.query.check.size import public_size
 from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
-from hubbub.query.ops import Histogram, Measure, Tally
+from hubbub.query.ops import Dropped, Histogram, Measure, Tally
 from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
-from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic
+from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic, count_dropped
 from hubbub.query.question import Question
 from hubbub.query.read.scalars import as_real
 
@@ -59,6 +60,8 @@ class Ingredients:
     """A count and a total of which a mean is made: the two may be measured together."""
     size: int | None = None
     """How many values there are, where that is public: nothing counts them."""
+    dropped: tuple[Tally, ...] = ()
+    """What limits drop of each tally, where that is measured."""
 
     def sums(self, cell: "NoisyCell", beta: float) -> list[NoisySum]:
         """Return how many values there are, noisy or public, and then every other tally with its margin."""
@@ -69,6 +72,15 @@ class Ingredients:
     def shift(self) -> Fraction:
         """Return what is to be added to a total that was counted from an origin, where that is public."""
         return Fraction(0) if self.size is None else self.size * self.tallies[0].origin
+
+
+class Covers(StrEnum):
+    """The kinds of error that intervals cover."""
+
+    NOISE = "noise"
+    """The noise alone: they are about what limits and bounds let count."""
+    WHOLE = "whole"
+    """What limits drop, too, where a unit is known to have no more than so many rows."""
 
 
 class Collector:
@@ -110,6 +122,26 @@ class Collector:
             return found
         self._chosen.append(made)
         return made
+
+    def add_dropped(self, part: Ingredients) -> Ingredients:
+        """Add what limits drop of each tally of an aggregate, where a unit is known to have no more than so many rows.
+
+        Nothing is added where that cannot be: nobody said so; no limit can drop anything; the question itself bounds
+        what a unit adds to a group; keys are selected, or the engine looks at the rows themselves.
+        """
+        limits = self._policy.limits
+        most = limits.max_total_rows
+        if most is None or most > _MOST_DROPPED or self._single or part.choice is not None or self.histograms:
+            return part
+        if part.per_group is not None or part.size is not None or any(one.private for one in self.question.groups):
+            return part
+        if any(tally.measure is Measure.DISTINCT for tally in (*self.tallies, *part.tallies)):
+            return part
+        dropped = Dropped(rows=min(limits.rows or most, most), within=most)
+        made = [replace(tally, a_row=_range_of_row(tally, limits.rows), dropped=dropped) for tally in part.tallies]
+        if not all(count_dropped(tally, dropped, self._reach) for tally in made):
+            return part
+        return replace(part, dropped=tuple(map(self.add, made)))
 
     # What is public about values
 
@@ -210,6 +242,17 @@ class Collector:
         return self.add(tally)
 
 
+_MOST_DROPPED = 1 << 20
+"""Rows of a unit of which it is measured what limits drop: beyond that an engine cannot cut totals in proportion."""
+
+
+def _range_of_row(tally: Tally, rows: int | None) -> tuple[int, int]:
+    """Return what one row can add to a tally that so many rows of a unit add to."""
+    if tally.measure is not Measure.TOTAL or rows is None:
+        return 0, 1
+    return tally.a_row or (tally.bounds[0] // rows, tally.bounds[1] // rows)
+
+
 def middle_of(bounds: Interval, grid: Fraction) -> Fraction:
     """Return the multiple of the grid that is nearest to the middle."""
     return round((bounds[0] + bounds[1]) / 2 / grid) * grid
@@ -259,6 +302,7 @@ class _Planner(Protocol):
         delta: Fraction,
         payer: Payer,
         ways: Sequence[ChosenWay] | None,
+        covers: Covers,
     ) -> "Plan": ...
 
 
@@ -303,6 +347,7 @@ def over_sets(
     delta: Fraction,
     payer: Payer,
     ways: Sequence[ChosenWay] | None,
+    covers: Covers,
     plan: _Planner,
 ) -> "Plan":
     """The plan of each set, with an equal share of the budget each; the first stands for all where one is looked at."""
@@ -311,7 +356,8 @@ def over_sets(
     plans: list[Plan] = []
     for place, chosen in enumerate(question.sets):  # all are one charge: the next set pays with what this one leaves
         own = ways[place : place + 1] if ways else ways
-        made = plan(one_set(question, chosen), policy, epsilon=share, delta=delta / many, payer=payer, ways=own)
+        one = one_set(question, chosen)
+        made = plan(one, policy, epsilon=share, delta=delta / many, payer=payer, ways=own, covers=covers)
         plans, payer = [*plans, made], payer.after(payer.price(made.events))
     cells = sum(one.cells for one in plans)
     if cells > policy.limits.max_cells:

@@ -27,19 +27,21 @@ from hubbub.query.ops import (
     Relation,
     RelationUnion,
     Scan,
+    Tally,
     Together,
     Window,
 )
 from hubbub.query.plan.choice import HistogramStatistic
-from hubbub.query.plan.collect import Collector, Ingredients, over_sets
+from hubbub.query.plan.collect import Collector, Covers, Ingredients, over_sets
 from hubbub.query.plan.conditions import are_alike, find_filters, find_parts, name_grouped
 from hubbub.query.plan.plan_terms import BEFORE, Measured, PlanTerms, pair
 from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
 
-_MARK = "beside "
-"""What the names of ways begin with where conditions are measured side by side: who makes such a plan again looks."""
+_MARK, _WHOLE = "beside ", "whole "
+"""What the names of ways begin with where conditions are measured side by side, and where it is measured what limits
+drop: who makes such a plan again looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ class Plan:
     @property
     def used_delta(self) -> Fraction:
         """Return the δ of the answer: none where pure noise was used, and no keys were selected."""
-        pure = bool(self.ways) and all(name.removeprefix(_MARK).startswith("pure") for name, _ in self.ways)
+        pure = bool(self.ways) and all(name.startswith("pure") for name, _ in _take_off_marks(self.ways) or ())
         return Fraction(0) if pure and not self._selects else self.delta
 
     @property
@@ -165,21 +167,25 @@ def plan(
     most_cells: int | None = None,
     payer: Payer | None = None,
     ways: Sequence[ChosenWay] | None = None,
+    covers: Covers = Covers.NOISE,
 ) -> Plan:
     """Plan tallies that are enough for all aggregates, each once, and the least noise for (ε, δ) over all of them.
 
     ``most_cells`` in place of the policy's limit, for whoever makes no list of them. ``payer`` is who pays: a new
     account, if nobody is named. ``ways`` are those of a plan that was made before; none at all are those of the first
-    version, which stored none.
+    version, which stored none. ``covers`` says what intervals are to cover; ways that were chosen before say it
+    themselves.
     """
     payer = payer or Payer.of(policy.budget)
     asked = whole_units_rounded_down(positive("epsilon", epsilon))
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
-        return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, plan=plan)
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_mark(ways))
+        return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, covers=covers, plan=plan)
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_marks(ways))
+    if ways is not None:
+        covers = Covers.WHOLE if any(name.startswith(_WHOLE) for name, _ in ways) else Covers.NOISE
     if ways is None or not _is_beside(ways):
-        apart = _calibrate(_shape(question, policy, most_cells), terms)
+        apart = _calibrate(_shape(question, policy, most_cells, covers), terms)
         if ways is not None:
             return apart
         single = apart.aggregate.single
@@ -208,8 +214,10 @@ def _mark(planned: Plan) -> Plan:
     return replace(planned, ways=tuple((_MARK + name, epsilon) for name, epsilon in planned.ways))
 
 
-def _take_off_mark(ways: Sequence[ChosenWay] | None) -> Sequence[ChosenWay] | None:
-    return None if ways is None else tuple((name.removeprefix(_MARK), epsilon) for name, epsilon in ways)
+def _take_off_marks(ways: Sequence[ChosenWay] | None) -> Sequence[ChosenWay] | None:
+    if ways is None:
+        return None
+    return tuple((name.removeprefix(_MARK).removeprefix(_WHOLE), epsilon) for name, epsilon in ways)
 
 
 def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequence[tuple[int, int]]) -> Plan:
@@ -255,7 +263,7 @@ def together(
     if any(one.sets or any(group.private for group in one.groups) for one in questions):
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
     payer = payer or Payer.of(policy.budget)
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_mark(ways))
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_marks(ways))
     if ways is not None:
         grouped = _is_beside(ways)
     shapes = [_shape(one, policy) for one in questions]
@@ -316,7 +324,7 @@ class _Shape:
     cells: int
 
 
-def _shape(question: Question, policy: Policy, most_cells: int | None = None) -> _Shape:
+def _shape(question: Question, policy: Policy, most_cells: int | None = None, covers: Covers = Covers.NOISE) -> _Shape:
     private = any(group.private for group in question.groups)
     cells = math.prod(len(group.values) for group in question.groups if not group.private)
     limit = policy.limits.max_cells if most_cells is None else most_cells
@@ -330,6 +338,9 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None) ->
     reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out, cells=listed)
     collector = Collector(question, policy, cells=cells, single=single, reach=reach)
     parts = tuple(asked.function.measure(asked, collector) for asked in question.asked)
+    if covers is Covers.WHOLE:
+        pairs = zip(question.asked, parts, strict=True)
+        parts = tuple(collector.add_dropped(part) if asked.function.covers_dropped else part for asked, part in pairs)
     aggregate = Aggregate(
         input=question.relation,
         groups=question.groups,
@@ -337,9 +348,13 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None) ->
         histograms=tuple(collector.histograms),
         most_groups=most,
         single=single,
-        together=shared_out if any(tally.a_row is not None for tally in collector.tallies) else None,
+        together=shared_out if any(_is_shared_out(tally) for tally in collector.tallies) else None,
     )
     return _Shape(question=question, aggregate=aggregate, parts=parts, statistics=collector.statistics, cells=cells)
+
+
+def _is_shared_out(tally: Tally) -> bool:
+    return tally.a_row is not None and tally.dropped is None
 
 
 def _together(policy: Policy, groups: int) -> Together | None:
@@ -359,6 +374,7 @@ def _calibrate(shape: _Shape, terms: PlanTerms) -> Plan:
 
 
 def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: ChosenWay) -> Plan:
+    mark = _WHOLE if any(part.dropped for part in shape.parts) else ""
     return Plan(
         question=shape.question,
         policy=terms.policy,
@@ -368,7 +384,7 @@ def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: Cho
         parts=shape.parts,
         measurements=measurements,
         cells=shape.cells,
-        ways=() if way[0] == BEFORE else (way,),
+        ways=() if way[0] == BEFORE else ((mark + way[0], way[1]),),
     )
 
 

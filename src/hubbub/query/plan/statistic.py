@@ -17,7 +17,7 @@ from hubbub.gate.measurement import Measurement
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
-from hubbub.query.ops import ExactCounts, Tally, Together
+from hubbub.query.ops import Dropped, ExactCounts, Measure, Tally, Together
 from hubbub.query.plan.ratios import Ratios, list_intervals
 
 _INT64 = 1 << 62
@@ -110,6 +110,11 @@ class Statistic(ABC):
     def tells(self) -> tuple[Tally, ...]:
         """The tallies that its noisy numbers tell."""
         return ()
+
+    @property
+    def is_dropped(self) -> bool:
+        """Return whether it is what limits drop of another statistic."""
+        return any(tally.dropped is not None for tally in self.tells)
 
     def is_stored_at(self, tally: Tally) -> bool:
         """Return whether a stored answer has its numbers in the position of this tally; others are empty there."""
@@ -248,6 +253,8 @@ def bound_tally(tally: Tally, reach: Reach) -> Sensitivity:
         Needs: the claim of Aggregate; Reach.bound_groups.
         Ref: SOUNDNESS 21.
     """
+    if tally.dropped is not None:
+        return _limit_dropped(tally, tally.dropped, reach)
     most = Fraction(tally.linf)
     if reach.neighbors is not Neighbors.REPLACE_ONE:
         each = Sensitivity(l0=reach.groups, linf=most)
@@ -262,6 +269,42 @@ def bound_tally(tally: Tally, reach: Reach) -> Sensitivity:
     if reach.together is None or tally.a_row is None:
         return each
     return _bound_over_groups(each, reach.together, tally.a_row, reach.neighbors)
+
+
+def count_dropped(tally: Tally, limits: Dropped, reach: Reach) -> int:
+    """Return how many rows of one unit limits can drop of a tally, as the claim of Aggregate says."""
+    least = [limits.within]
+    if tally.measure is not Measure.UNITS:
+        least += [limits.rows] if reach.together is None else [limits.rows, reach.together.total]
+    if reach.cells is None or reach.cells > reach.groups:
+        least.append(reach.groups)
+    return limits.within - min(least)
+
+
+def _limit_dropped(tally: Tally, limits: Dropped, reach: Reach) -> Sensitivity:
+    """Bound how far one unit moves a tally of what limits drop.
+
+    Privacy:
+        Claim: with x rows that limits can drop, each of which adds from −q to p steps, and r = max(p, q): a unit that
+            comes or goes moves the vector by at most x · r in L1 and (x · r)² in squared L2, in at most x groups. One
+            that is replaced by another moves it by twice that in L1, and by 2 · r · (p + q) · x² in squared L2. Of
+            units, that is with x in place of x².
+        Proof: the numbers of rows that are dropped in each group add up to at most x: the claim of Aggregate, where a
+            unit that is in a group which it does not keep drops a row or more there. So the vector is one of rows
+            counted over groups, x in all, and ``_bound_over_groups`` bounds it. In a group two units are between
+            −x · q and x · p. Units add 0 or 1 to a group, so that squares add up as the numbers do.
+        Needs: the claim of Aggregate.
+        Ref: SOUNDNESS 5, 6.
+    """
+    rows, (low, high) = count_dropped(tally, limits, reach), tally.a_row or (0, 1)
+    apart = 2 if reach.neighbors is Neighbors.REPLACE_ONE else 1
+    groups = apart * rows if reach.cells is None else min(apart * rows, reach.cells)
+    if tally.measure is Measure.UNITS:
+        moved = Fraction(apart * rows)
+        return Sensitivity(l0=groups, l1=moved, l2_squared=moved, linf=Fraction(1))
+    furthest = max(-low, high) if apart == 1 else high - low
+    each = Sensitivity(l0=groups, linf=Fraction(rows * furthest))
+    return _bound_over_groups(each, Together(rows=rows, total=rows), (low, high), reach.neighbors)
 
 
 def _bound_over_groups(

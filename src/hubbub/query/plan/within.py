@@ -12,6 +12,7 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
+from hubbub.query.plan.collect import Covers
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.question import Question
 
@@ -27,6 +28,7 @@ def least_epsilon(
     confidence: Real = CONFIDENCE,
     delta: Real | None = None,
     payer: Payer | None = None,
+    covers: Covers = Covers.NOISE,
 ) -> Fraction:
     """Find an ε at which every number is within so much of the exact one, each with this confidence."""
     most = positive("within", within)
@@ -39,7 +41,7 @@ def least_epsilon(
         raise NotAllowed("Groups whose keys are selected, and grouping sets, are asked with epsilon.")
 
     def good(epsilon: Fraction) -> bool:
-        planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer)
+        planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer, covers=covers)
         return all(one <= most for one in margins(planned, beta))
 
     high = policy.budget.epsilon if payer is None else payer.terms.epsilon

@@ -369,8 +369,12 @@ def name_statistic(plan: Plan, measurement: QueryMeasurement) -> str:
     """Name what is measured by what it is for."""
     pairs = list(zip(plan.question.asked, plan.parts, strict=True))
     own = measurement.take
-    texts = [asked.text for asked, part in pairs if part.choice == own or any(t in own.tells for t in part.tallies)]
-    kind = "choice" if isinstance(own, HistogramStatistic) else "tally"
+    texts = [
+        asked.text
+        for asked, part in pairs
+        if part.choice == own or any(t in own.tells for t in (*part.tallies, *part.dropped))
+    ]
+    kind = "choice" if isinstance(own, HistogramStatistic) else "dropped part" if own.is_dropped else "tally"
     return f"{kind} of {', '.join(dict.fromkeys(texts))}"
 
 

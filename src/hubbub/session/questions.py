@@ -29,7 +29,6 @@ from hubbub.query.requests import Tallies
 from hubbub.session.job import Draft, Job, Known, Purchase, SealedReader
 from hubbub.session.session import Session
 
-
 _DIAGNOSE = "diagnose "
 
 

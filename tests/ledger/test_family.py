@@ -366,6 +366,10 @@ def _renewed(drafts: list[Draft]) -> None:
     drafts[-2].content["terms"]["renewal_days"] = 1
 
 
+def _begun(drafts: list[Draft]) -> None:
+    drafts[-2].content["terms"] |= {"begun": 0, "first_period": 0}
+
+
 def _lowered(drafts: list[Draft]) -> None:
     drafts[-2].content["terms"]["epsilon"] = "1/2"
 
@@ -382,6 +386,7 @@ def _closed(drafts: list[Draft]) -> None:
         (_charge(loss=0), PRICE),
         (_other_delta, "not counted as it was before"),
         (_renewed, "when the budget is renewed"),
+        (_begun, "when the budget is renewed"),
         (_lowered, "passes the cap"),
         (_closed, "passes the cap"),
     ],
@@ -395,4 +400,21 @@ def test_a_forgery_in_a_perfect_chain_is_found(
         ledger.reserve(ask("a", event=DiscreteLaplaceEvent(scale=ONE)))
     made = forged(tmp_path / "original", tmp_path / "forged", change)
     with Ledger(made, marks=Marks(tmp_path / "other")) as ledger, pytest.raises(LedgerCorrupt, match=words):
+        verify(ledger)
+
+
+def test_periods_that_are_said_to_have_begun_earlier_are_found(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "original", marks=Marks(tmp_path / "state")) as ledger:
+        ledger.open_account("patients", FAMILY)
+        ledger.open_project("patients", "flu", FAMILY)
+        ledger.open_project("patients", "flu", FAMILY, renewal=Renewal(days=1))
+
+    def earlier(drafts: list[Draft]) -> None:
+        drafts[-1].content["terms"]["begun"] -= DAY
+
+    made = forged(tmp_path / "original", tmp_path / "forged", earlier)
+    with (
+        Ledger(made, marks=Marks(tmp_path / "other")) as ledger,
+        pytest.raises(LedgerCorrupt, match="begin at another"),
+    ):
         verify(ledger)

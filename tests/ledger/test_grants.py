@@ -167,6 +167,50 @@ class TestRenewal:
             ledger.reserve(ask("bob 2", principal="bob"))
         assert loss(ledger) == Fraction(3, 2)
 
+    @pytest.mark.parametrize("kind", ["project", "principal"])
+    @pytest.mark.parametrize("before", [None, Renewal(days=365)])
+    def test_another_length_of_periods_lends_nothing(
+        self, open_ledger: Opening, clock: Clock, kind: str, before: Renewal | None
+    ) -> None:
+        """Counted from the opening, forty periods of a day would be over at once."""
+        ledger = open_ledger(clock=clock)
+        ledger.open_account("patients", Budget(epsilon=Fraction(10)))
+        ledger.open_project("patients", "flu", Budget(epsilon=Fraction(10)))
+        limit = Budget(epsilon=HALF)
+
+        def set_terms(renewal: Renewal | None) -> None:
+            if kind == "project":
+                ledger.open_project("patients", "flu", limit, renewal=renewal)
+                ledger.grant("patients", "ann", project="flu")
+            else:
+                ledger.grant("patients", "ann", project="flu", limit=limit, renewal=renewal)
+
+        set_terms(before)
+        clock.now += 40 * DAY
+        ledger.reserve(ask("a", principal="ann"))
+        for renewal in (Renewal(days=1), Renewal(days=1), before, Renewal(days=2)):
+            set_terms(renewal)
+            with pytest.raises(BudgetExceeded):
+                ledger.reserve(ask("b", principal="ann"))
+        clock.now += 2 * DAY - 1
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(ask("b", principal="ann"))
+        clock.now += 1
+        ledger.reserve(ask("b", principal="ann"))
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(ask("c", principal="ann"))
+        clock.now += 2 * DAY
+        set_terms(Renewal(days=30))  # what is over is over, though nothing was asked since
+        ledger.reserve(ask("d", principal="ann"))
+        clock.now += 29 * DAY
+        set_terms(Renewal(days=30))
+        ledger.set_budget("patients", Budget(epsilon=Fraction(3, 4)), **{kind: "flu" if kind == "project" else "ann"})
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(ask("e", principal="ann"))
+        clock.now += DAY
+        ledger.reserve(ask("e", principal="ann"))
+        assert ledger.verify().accounts == 1
+
     @pytest.mark.parametrize("days", [0, -1, 36_501, 1.5, True])
     def test_a_period_is_a_number_of_days(self, days: int) -> None:
         with pytest.raises(ParameterError, match="days"):

@@ -16,6 +16,10 @@ from hubbub.privacy.sensitivity import Neighbors
 ACCOUNT, PROJECT, PRINCIPAL = "account", "project", "principal"
 """Who can hold a budget. An account's own holder has no name beside the account's."""
 
+BEGUN, FIRST_PERIOD = "begun", "first_period"
+"""In terms that changed the length of periods: when that was, and which period it was. What that one has spent counts
+until the first new period ends; counted from the opening, a new length would renew a budget at once."""
+
 _COLUMNS = "account, kind, name, terms, opened, period, loss, failure, charges, pure"
 
 
@@ -62,11 +66,19 @@ class Holder:
         """The number of the period that a moment falls into; never an earlier one than the present."""
         if self.renewal is None:
             return self.period
-        return max(self.period, (time - self.opened) // self.renewal.microseconds)
+        begun, first = self._periods
+        return max(self.period, first + (time - begun) // self.renewal.microseconds)
 
     def since(self, period: int) -> int:
         """Return the time at which a period began."""
-        return self.opened + (period * self.renewal.microseconds if self.renewal else 0)
+        begun, first = self._periods
+        return begun + ((period - first) * self.renewal.microseconds if self.renewal else 0)
+
+    @property
+    def _periods(self) -> tuple[int, int]:
+        """When the periods of the present length began, and with which number."""
+        terms = json.loads(self.terms)
+        return terms.get(BEGUN, self.opened), terms.get(FIRST_PERIOD, 0)
 
 
 def holder_of(session: StoreSession, account: str, kind: str, name: str) -> Holder | None:

@@ -65,6 +65,11 @@ class Looking(ABC):
         ways = tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
         return Waiting(ways=ways, bought=Fraction(content.get("bought", 0)))
 
+    def is_served(self, ask: Ask) -> bool:
+        """Return whether an answer is stored that the principal would be served for nothing."""
+        with self._looking() as session:
+            return serving.is_served(session, ask)
+
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
         with self._looking() as session:

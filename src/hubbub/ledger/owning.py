@@ -10,7 +10,7 @@ from hubbub.errors import CapacityError, GrantError, HubbubError, ParameterError
 from hubbub.ledger.book import Transaction
 from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import canonical
-from hubbub.ledger.holder import ACCOUNT, PROJECT, Holder, holder_of
+from hubbub.ledger.holder import ACCOUNT, BEGUN, FIRST_PERIOD, PRINCIPAL, PROJECT, Holder, holder_of
 from hubbub.ledger.permission import account_of, failures_of
 from hubbub.ledger.terms import OWNER, Renewal, budget_json, check_name
 from hubbub.privacy.filter import LOSS_UNIT, Budget
@@ -105,10 +105,8 @@ def set_budget(
     if holder is None:
         raise ParameterError(kind, f"a {kind} of account {account!r}", name)
     _check_limit(own, budget or holder.budget)
-    terms = _terms(budget or holder.budget, holder.renewal) | {
-        "closed": closed,
-        "first": _named_terms(holder)[-1],
-    }
+    terms = _terms(budget or holder.budget, holder.renewal) | _periods_of(holder)
+    terms |= {"closed": closed, "first": _named_terms(holder)[-1]}
     content = {"account": account, "holder": kind, "name": name, "terms": terms}
     if canonical(terms) != holder.terms:
         tx.append("budget", content)
@@ -120,8 +118,8 @@ _TERMS = ("delta", "epsilon", "neighbors", "renewal_days")
 def open_project(tx: Transaction, account: str, project: str, limit: Budget, *, renewal: Renewal | None = None) -> None:
     """A project under an account, or new limits for one: what it has spent stays spent."""
     _check_limit(account_of(tx.session, account), limit)
-    content = {"account": account, "project": check_name("project", project), "terms": _terms(limit, renewal)}
-    tx.append("project", content)
+    terms = _new_terms(tx, holder_of(tx.session, account, PROJECT, check_name("project", project)), limit, renewal)
+    tx.append("project", {"account": account, "project": project, "terms": terms})
 
 
 def grant(
@@ -143,6 +141,7 @@ def grant(
     if limit is None:
         limit, renewal = holder.budget, holder.renewal
     _check_limit(holder, limit)
+    terms = _new_terms(tx, holder_of(tx.session, account, PRINCIPAL, principal), limit, renewal)
     tx.append(
         "grant",
         {
@@ -150,9 +149,37 @@ def grant(
             "expires": None if expires is None else _microseconds(expires),
             "principal": principal,
             "project": project,
-            "terms": _terms(limit, renewal),
+            "terms": terms,
         },
     )
+
+
+def _new_terms(tx: Transaction, holder: Holder | None, limit: Budget, renewal: Renewal | None) -> dict[str, Any]:
+    """Make new terms for a limit: what it has spent stays spent.
+
+    Privacy:
+        Claim: a limit whose periods get another length keeps its budget in each period, the present one included.
+        Proof: the present period is the first of the new length, and what it has spent is kept: it ends a whole new
+            length after the change. Numbers of periods only grow, and each is renewed once. Counted from the opening,
+            a day in place of a year would have ended hundreds of periods, and lent what was just spent.
+        Needs: ledger time that never goes back.
+        Ref: SOUNDNESS 41.
+    """
+    terms = _terms(limit, renewal)
+    if holder is None or renewal is None:
+        return terms
+    if renewal == holder.renewal:
+        return terms | _periods_of(holder)
+    period = holder.period_at(tx.now)
+    if period > holder.period:
+        renewed = {"account": holder.account, "holder": holder.kind, "name": holder.name, "period": period}
+        tx.append("renewal", renewed)
+    return terms | {BEGUN: tx.now, FIRST_PERIOD: period}
+
+
+def _periods_of(holder: Holder) -> dict[str, Any]:
+    terms = json.loads(holder.terms)
+    return {key: terms[key] for key in (BEGUN, FIRST_PERIOD) if key in terms}
 
 
 def revoke(tx: Transaction, account: str, principal: str) -> None:

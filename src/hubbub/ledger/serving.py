@@ -96,6 +96,20 @@ def waiting_charge(session: StoreSession, ask: Ask) -> Mapping[str, Any] | None:
     return None
 
 
+def is_served(session: StoreSession, ask: Ask) -> bool:
+    """Return whether an answer is stored that this principal would be served for nothing."""
+    if ask.key is not None:
+        keyed = session.rows("SELECT request, charge FROM keys WHERE principal = ? AND key = ?", ask.principal, ask.key)
+        if keyed and keyed[0][0] == ask.request:
+            found = charge_of(session, keyed[0][1])
+            return found is not None and found[6] is not None
+    if ask.epsilon is None:
+        return False
+    answered = [(seq, public) for seq, *_, answer, public in _charges_for(session, ask) if answer is not None]
+    held = _holdings_of(session, ask) if answered else set()
+    return any(ask.principal == OWNER or public or seq in held for seq, public in answered)
+
+
 def _asked(ask: Ask) -> tuple[int, int]:
     assert ask.epsilon is not None
     return units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)

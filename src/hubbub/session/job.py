@@ -38,6 +38,8 @@ class Purchase:
     payer: Payer
     ways: tuple[ChosenWay, ...] | None = None
     """Those of a charge that is there already, and waits for its answer."""
+    grouped: bool | None = None
+    """Whether conditions are measured as one grouping; None lets the plan decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class Job(Generic[T]):
     """The ways of measuring that were chosen from the balance, where there was a choice."""
     bought: Fraction = Fraction(0)
     """The part of the price that facts took which were bought for it."""
+    renamed: str | None = None
+    """What it would be in the ledger if its conditions were measured in the other way (plan.conditions)."""
     stage: str = "answering"
     """What it does, in public words, for whoever waits."""
 

@@ -18,7 +18,7 @@ from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
 from hubbub.query.plan.collect import Covers
-from hubbub.query.plan.conditions import KNOWN_AS
+from hubbub.query.plan.conditions import KNOWN_AS, may_be_grouped, rename
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
 from hubbub.query.plan.within import least_epsilon
@@ -29,6 +29,8 @@ from hubbub.query.read.text.options import agreed, limit_groups, split_options
 from hubbub.query.requests import Tallies
 from hubbub.session.job import Draft, Job, Known, Purchase, SealedReader
 from hubbub.session.session import Session
+
+_DIAGNOSE = "diagnose "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
 
     def plan_with(facts: Known, purchase: Purchase) -> Plan:
         made = plan(
-            *apply_facts(asked, policy, facts),
+            *apply_facts(replace(asked, grouped=purchase.grouped), policy, facts),
             epsilon=purchase.rest,
             delta=delta,
             payer=purchase.payer,
@@ -128,7 +130,12 @@ def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:
         present=present,
         ways=planned.ways,
         bought=planned.bought,
+        renamed=_rename(planned),
     )
+
+
+def _rename(planned: Plan, before: str = "") -> str | None:
+    return before + rename(planned.question.identity) if may_be_grouped(planned.question) else None
 
 
 def draft_joint(
@@ -139,7 +146,13 @@ def draft_joint(
 
     def plan_with(facts: Known, purchase: Purchase) -> tuple[Plan, ...]:
         return together(
-            asked, policy, epsilon=purchase.rest, delta=delta, payer=purchase.payer, ways=purchase.ways, grouped=None
+            asked,
+            policy,
+            epsilon=purchase.rest,
+            delta=delta,
+            payer=purchase.payer,
+            ways=purchase.ways,
+            grouped=purchase.grouped,
         )
 
     price = whole_units_rounded_down(positive("epsilon", epsilon))
@@ -181,6 +194,7 @@ def joint_job(asked: Sequence[Question], plans: tuple[Plan, ...], *, policy: Pol
         present=present,
         ways=plans[0].ways,
         bought=plans[0].bought,
+        renamed=None if len(plans) == 1 else known if grouped else known + KNOWN_AS,
     )
 
 
@@ -233,7 +247,7 @@ def diagnosis_job(asked: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]
         return diagnosis_of(about, shown, drawn, entry=reply.entry, stored=reply.stored)
 
     return Job(
-        question=f"diagnose {planned.question.identity}",
+        question=_DIAGNOSE + planned.question.identity,
         policy=policy,
         events=tuple(event for each in plans for event in each.events),
         epsilon=price,
@@ -243,4 +257,5 @@ def diagnosis_job(asked: PlannedDiagnosis, *, price: Fraction) -> Job[Diagnosis]
         present=present,
         ways=plans[0].ways,
         bought=plans[0].bought,
+        renamed=_rename(planned, before=_DIAGNOSE),
     )

@@ -29,6 +29,7 @@ from hubbub.privacy.filter import FREE
 from hubbub.privacy.ways import Payer
 from hubbub.query.missing.bought import WantedFact
 from hubbub.query.missing.looks import Look, any_facts, shares, whole_price
+from hubbub.query.plan.conditions import is_grouped
 from hubbub.query.requests import Request
 from hubbub.session.facts import Buyer
 from hubbub.session.job import Draft, Foreseen, Job, Known, Purchase
@@ -117,10 +118,19 @@ class Session:
             ordered = {fact: facts[fact] for fact in draft.wanted if fact in facts}
             purchase = Purchase(rest=rest, payer=self.payer(buying=buying))
             job = draft.job(draft.plan(ordered, purchase))
-            waiting = self.ledger.waiting(self.ask_of(job, key=key))
-            if waiting is None or (waiting.ways, waiting.bought) == (job.ways, job.bought):
+            ask = self.ask_of(job, key=key)
+            waiting, grouped = self.ledger.waiting(ask), None
+            if waiting is None and job.renamed is not None and not self.ledger.is_served(ask):
+                # What is left has changed, and the plan with it: it may have been asked in the other way.
+                other = replace(ask, question=job.renamed)
+                waiting = self.ledger.waiting(other)
+                grouped = is_grouped(job.renamed) if waiting is not None or self.ledger.is_served(other) else None
+            if waiting is None:
+                again = replace(purchase, grouped=grouped)
+                return job if grouped is None else draft.job(draft.plan(ordered, again))
+            if (waiting.ways, waiting.bought) == (job.ways, job.bought):
                 return job
-            as_paid = replace(purchase, rest=draft.price - waiting.bought, ways=waiting.ways)
+            as_paid = replace(purchase, rest=draft.price - waiting.bought, ways=waiting.ways, grouped=grouped)
             return draft.job(draft.plan(ordered, as_paid))
 
         if unknown:

@@ -16,7 +16,7 @@ from typing import Any
 from hubbub.ledger.book import damage_at
 from hubbub.ledger.effects import charge_in
 from hubbub.ledger.entry import GENESIS, Entry, canonical
-from hubbub.ledger.holder import ACCOUNT, PRINCIPAL, PROJECT, Holder, filter_of
+from hubbub.ledger.holder import ACCOUNT, BEGUN, FIRST_PERIOD, PRINCIPAL, PROJECT, Holder, filter_of
 from hubbub.ledger.terms import ALLOWANCE, OWNER
 from hubbub.privacy.events.event import event_from_json
 from hubbub.privacy.filter import FREE, Charge, FamilyFilter, Filter, Spent
@@ -33,6 +33,8 @@ class _Balance:
     opened: int
     length: int | None
     """Of a period, in microseconds."""
+    begun: tuple[int, int]
+    """When periods of this length began, and with which number."""
     period: int = 0
     spent: Spent = field(default_factory=Spent)
 
@@ -117,9 +119,17 @@ class Witness:
             if type(above) is not type(holder.filter) or above.neighbors is not holder.filter.neighbors:
                 raise damage_at(entry.seq, "its limit is not counted like its account")
         known = self._balances.setdefault(
-            (account, kind, name), _Balance(holder.terms, holder.filter, entry.time, length)
+            (account, kind, name), _Balance(holder.terms, holder.filter, entry.time, length, (entry.time, 0))
         )
-        known.terms, known.filter, known.length = holder.terms, holder.filter, length
+        begun = self._begun(known, content)
+        if begun not in (known.begun, (known.opened, 0)) and begun != (entry.time, known.period):
+            raise damage_at(entry.seq, "its periods begin at another time than it does")
+        known.terms, known.filter, known.length, known.begun = holder.terms, holder.filter, length, begun
+
+    @staticmethod
+    def _begun(known: _Balance, content: Content) -> tuple[int, int]:
+        terms = content["terms"]
+        return terms.get(BEGUN, known.opened), terms.get(FIRST_PERIOD, 0)
 
     def _balance(self, entry: Entry, account: str, kind: str, name: str) -> _Balance:
         try:
@@ -132,7 +142,8 @@ class Witness:
         period = content["period"]
         if balance.length is None:
             raise damage_at(entry.seq, "it renews a budget that is not renewed by its terms")
-        if not balance.period < period == (entry.time - balance.opened) // balance.length:
+        begun, first = balance.begun
+        if not balance.period < period == first + (entry.time - begun) // balance.length:
             raise damage_at(entry.seq, "it renews a budget before its time")
         balance.period, balance.spent = period, Spent()
 
@@ -143,7 +154,8 @@ class Witness:
         changed, was = filter_of(terms), known.filter
         if type(changed) is not type(was) or changed.neighbors is not was.neighbors:
             raise damage_at(entry.seq, "the changed budget is not counted as it was before")
-        if content["terms"]["renewal_days"] != json.loads(known.terms)["renewal_days"]:
+        same = content["terms"]["renewal_days"] == json.loads(known.terms)["renewal_days"]
+        if not same or self._begun(known, content) != known.begun:
             raise damage_at(entry.seq, "it changes when the budget is renewed")
         known.terms, known.filter = terms, changed
 

@@ -67,7 +67,23 @@ class Conditions:
 def name_grouped(question: Question) -> Question:
     """Return the question under the name of its grouping by conditions."""
     known = question.identity
-    return replace(question, grouped=True, known_as=known if known.endswith(KNOWN_AS) else known + KNOWN_AS)
+    return replace(question, grouped=True, known_as=known if is_grouped(known) else known + KNOWN_AS)
+
+
+def is_grouped(known: str) -> bool:
+    """Return whether what the ledger knows is a question whose conditions were measured side by side."""
+    return known.endswith(KNOWN_AS)
+
+
+def rename(known: str) -> str:
+    """Return what the ledger would know a question as that is measured in the other way."""
+    return known.removesuffix(KNOWN_AS) if is_grouped(known) else known + KNOWN_AS
+
+
+def may_be_grouped(question: Question) -> bool:
+    """Return whether each of several aggregates stands under a FILTER: which way is taken depends on the balance."""
+    alone = not question.groups and not question.sets
+    return alone and len(question.asked) > 1 and all(_split(asked) is not None for asked in question.asked)
 
 
 def find_filters(question: Question, policy: Policy, *, single: bool) -> Conditions | None:

@@ -276,7 +276,7 @@ def test_questions_do_not_run_as_a_role_that_can_see_too_much(
 
 def test_the_reason_for_a_copy_is_said(server: PostgresServer, clinic: str, reader: str, tmp_path: Path) -> None:
     (tmp_path / "floors.csv").write_text("floor,colour\n1,red\n2,blue\n")
-    beside = '\n[tables.floors]\npath = "floors.csv"\npublic = true\n[tables.floors.columns]\nfloor = {{ type = "integer" }}\n'
+    beside = '\n[tables.floors]\npath = "floors.csv"\npublic = true\ncolumns.floor.type = "integer"\n'
     with hb.open(written(tmp_path, reader, POLICY + beside, copies=False)) as db:
         assert "since other tables are files" in str(db.explain("SELECT count(*) FROM stays", epsilon=1))
     stays = POLICY.replace("copy = true", "copy = false") + beside

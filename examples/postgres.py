@@ -151,7 +151,7 @@ def mend(policy: Path, console: Console) -> tuple[str, ...]:
         declared = read_policy(policy, describe=room.describe)
     finally:
         room.close()
-    statements = []
+    statements: list[str] = []
     for report in check_servers(declared, is_pushed=True):
         for one in report.excess:
             console.print(f"  ✗ {one.sentence}", markup=False, highlight=False)

@@ -123,7 +123,7 @@ def load(server: PostgresServer, paths: dict[str, Path]) -> str:
     return url
 
 
-DECLARED = {
+DECLARED: dict[str, dict[str, Any]] = {
     "events": {"unit": "user_id", "bounds": {"value": (0, 100)}, "keys": {"grp": KEYS}},
     "lines": {
         "unit": hb.through("event", to="events", key="id"),
@@ -158,7 +158,7 @@ def on_postgres(url: str, folder: Path) -> Database:
     tables = {}
     for name, declared in DECLARED.items():
         source = postgres(url, table=name)
-        columns = {"uniques": {"id": True}} if name == "events" else {}
+        columns: dict[str, Any] = {"uniques": {"id": True}} if name == "events" else {}
         tables[name] = single_table(name=name, source=source, schema=engine.describe(source), **declared, **columns)
     policy = Policy(account="people", budget=BUDGET, tables=tables, limits=LIMITS)
     policy = with_keys_seen(policy, engine.count_repeated, engine.stamp_at_rest)
@@ -198,7 +198,7 @@ def measure_duckdb(paths: dict[str, Path], folder: Path, text: str) -> float:
 
     with on_duckdb(paths, folder) as db:
         db.sql("SELECT count(*) AS n FROM events", epsilon=1)
-        with mock.patch.object(DuckDB, "_answer", answer), mock.patch.object(DuckDB, "_begin", lambda *_: None):
+        with mock.patch.object(DuckDB, "_answer", answer), mock.patch.object(DuckDB, "_begin", return_value=None):
             before = time.process_time()
             for _ in range(ROUNDS):
                 ask(db, text, prices)

@@ -30,6 +30,14 @@ INSERT INTO clinic.items SELECT i, 1 + i % 300, i % 10 FROM generate_series(1, 6
 """
 
 
+EXACTLY = """
+CREATE ROLE reader LOGIN;
+GRANT USAGE ON SCHEMA clinic TO reader;
+GRANT SELECT ON clinic.people, clinic.stays, clinic.items, clinic.wards TO reader;
+ALTER ROLE reader SET temp_file_limit = '1GB';
+"""
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
     """One for all tests of a process."""
@@ -55,6 +63,14 @@ def clinic(server: PostgresServer, database: str) -> str:
     """The URL of a database with the clinic."""
     server.execute(CLINIC, url=database)
     return database
+
+
+@pytest.fixture
+def reader(server: PostgresServer, clinic: str) -> Iterator[str]:
+    """The URL by which a role that can read what the policy declares reaches the clinic."""
+    server.execute(EXACTLY, url=clinic)
+    yield clinic.replace("hubbub@", "reader@")
+    server.execute("DROP OWNED BY reader; DROP ROLE reader", url=clinic)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import pytest
 import hubbub as hb
 from hubbub.errors import NotOwned, ParameterError, PolicyError
 from hubbub.policy.servers import has_password, place_of, without_password
+from hubbub.policy.tables import TableSource
 from tests.postgres import PostgresServer
 
 POLICY = """\
@@ -63,27 +64,45 @@ def costs(server: PostgresServer, clinic: str) -> list[tuple[str, int, int]]:
     )
 
 
-def written(folder: Path, url: str, text: str = POLICY) -> Path:
+def written(folder: Path, url: str, text: str = POLICY, *, copies: bool = True) -> Path:
     path = folder / "hubbub.toml"
-    path.write_text(text.format(url=url))
+    path.write_text((text if copies else text.replace("copy = true\n", "")).format(url=url))
     return path
 
 
-def test_a_table_is_opened_by_its_url(server: PostgresServer, clinic: str) -> None:
-    table = hb.postgres(clinic, schema="clinic", table="stays", copy=True)
+either = pytest.mark.parametrize("copies", [True, False], ids=["copied", "on the server"])
+WHERE = {True: "the owner says copy = true", False: "run on the server"}
+
+
+@either
+def test_a_table_is_opened_by_its_url(server: PostgresServer, clinic: str, copies: bool) -> None:
+    server.execute(
+        "CREATE ROLE single LOGIN; GRANT USAGE ON SCHEMA clinic TO single; GRANT SELECT ON clinic.stays TO single",
+        url=clinic,
+    )
+    url = clinic.replace("hubbub@", "single@")
+    try:
+        ask_by_url(hb.postgres(url, schema="clinic", table="stays", copy=copies), copies, costs(server, clinic))
+    finally:
+        server.execute("DROP OWNED BY single; DROP ROLE single", url=clinic)
+
+
+def ask_by_url(table: TableSource, copies: bool, expected: list[tuple[str, int, int]]) -> None:
     bounds = {"cost": (0, 100)}
     keys = {"ward": ["north", "south"]}
     limits = hb.Limits(max_groups=2, max_rows=3)
     with hb.open(table, unit="person", budget=1_000_000, bounds=bounds, keys=keys, limits=limits) as db:
         answer = db.sql(GROUPED, epsilon=500_000)
         explained = str(db.explain("SELECT count(*) FROM stays", epsilon=1))
-    assert [(row["ward"], round(row["n"]), round(row["s"])) for row in answer.to_dicts()] == costs(server, clinic)
-    assert "on a copy of the server's tables" in explained
-    assert "the owner says copy = true" in explained
+    assert [(row["ward"], round(row["n"]), round(row["s"])) for row in answer.to_dicts()] == expected
+    assert WHERE[copies] in explained
 
 
-def test_a_policy_names_tables_of_a_server(server: PostgresServer, clinic: str, tmp_path: Path) -> None:
-    with hb.open(written(tmp_path, clinic)) as db:
+@either
+def test_a_policy_names_tables_of_a_server(
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, copies: bool
+) -> None:
+    with hb.open(written(tmp_path, reader, copies=copies)) as db:
         answer = db.sql(GROUPED, epsilon=1_000_000)
         joined = db.sql("SELECT floor, count(*) AS n FROM stays JOIN wards USING (ward) GROUP BY floor", epsilon=100)
         items = db.sql("SELECT count(*) AS n, sum(price) AS s FROM items", epsilon=100_000)
@@ -94,8 +113,9 @@ def test_a_policy_names_tables_of_a_server(server: PostgresServer, clinic: str, 
     assert [(round(row["n"]), round(row["s"])) for row in items.to_dicts()] == [(600, 2700)]
 
 
+@either
 def test_a_declaration_that_no_constraint_enforces_is_not_believed(
-    server: PostgresServer, clinic: str, tmp_path: Path
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, copies: bool
 ) -> None:
     """The rows are as unique as before; nothing keeps them so."""
     server.execute(
@@ -103,7 +123,7 @@ def test_a_declaration_that_no_constraint_enforces_is_not_believed(
         "ALTER TABLE clinic.stays DROP CONSTRAINT stays_pkey CASCADE",
         url=clinic,
     )
-    with hb.open(written(tmp_path, clinic)) as db:
+    with hb.open(written(tmp_path, reader, copies=copies)) as db:
         assert not db.policy.enforced
         assert not db.policy.enforced_keys
         with pytest.raises(NotOwned, match="seen to be unique"):
@@ -144,17 +164,18 @@ def test_the_ledger_may_be_in_the_same_database(server: PostgresServer, clinic: 
     assert {"account", "charge", "answer"} <= {kind for (kind,) in kinds}
 
 
-def test_a_password_is_shown_nowhere(server: PostgresServer, clinic: str, tmp_path: Path) -> None:
+@either
+def test_a_password_is_shown_nowhere(server: PostgresServer, reader: str, tmp_path: Path, copies: bool) -> None:
     secret = "pass-w0rd"
-    url = clinic.replace("hubbub@", f"hubbub:{secret}@")
+    url = reader.replace("reader@", f"reader:{secret}@")
     said: list[str] = []
-    with hb.open(written(tmp_path, url), log=said.append) as db:
+    with hb.open(written(tmp_path, url, copies=copies), log=said.append) as db:
         answer = db.sql(GROUPED, epsilon=1_000_000)
         shown = [repr(db), repr(db.policy), str(db.schema()), repr(answer), str(db.explain(GROUPED, epsilon=1))]
         shown += [repr(table.source) for table in db.policy.tables.values()]
         kept = [str(entry) for entry in db.ledger.entries()]
         with_password = db.policy.fingerprint
-    with hb.open(written(tmp_path, clinic)) as db:
+    with hb.open(written(tmp_path, reader, copies=copies)) as db:
         assert db.policy.fingerprint == with_password  # who reads, and how, is no part of it
     wrong = written(tmp_path, url.replace("/test_", "/no_such_"))
     with pytest.raises(PolicyError) as refused:
@@ -241,3 +262,33 @@ def test_views_are_read_where_the_owner_declares_them(server: PostgresServer, cl
         assert "copy" in str(db.explain("SELECT count(*) FROM northern", epsilon=1))
     with pytest.raises(PolicyError, match="view = true"):
         hb.open(hb.postgres(clinic, schema="clinic", table="northern"), unit="person", budget=1)
+
+
+def test_questions_do_not_run_as_a_role_that_can_see_too_much(
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path
+) -> None:
+    server.execute("CREATE TABLE clinic.notes (n text); GRANT SELECT ON clinic.notes TO reader", url=clinic)
+    with pytest.raises(PolicyError, match=r'REVOKE ALL ON "clinic"\."notes" FROM "reader";'):
+        hb.open(written(tmp_path, reader, copies=False))
+    server.execute('REVOKE ALL ON "clinic"."notes" FROM "reader";', url=clinic)
+    hb.open(written(tmp_path, reader, copies=False)).close()
+
+
+def test_the_reason_for_a_copy_is_said(server: PostgresServer, clinic: str, reader: str, tmp_path: Path) -> None:
+    (tmp_path / "floors.csv").write_text("floor,colour\n1,red\n2,blue\n")
+    beside = '\n[tables.floors]\npath = "floors.csv"\npublic = true\ncolumns.floor.type = "integer"\n'
+    with hb.open(written(tmp_path, reader, POLICY + beside, copies=False)) as db:
+        assert "since other tables are files" in str(db.explain("SELECT count(*) FROM stays", epsilon=1))
+    stays = POLICY.replace("copy = true", "copy = false") + beside
+    with pytest.raises(PolicyError, match="copy = false"):
+        hb.open(written(tmp_path, reader, stays))
+
+
+def test_databases_in_another_encoding_are_copied(server: PostgresServer) -> None:
+    url = server.fresh_database(more="ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    server.execute("CREATE TABLE t AS SELECT i AS p, 'grün' AS w FROM generate_series(1, 10) AS i", url=url)
+    limits = hb.Limits(max_rows=1)
+    with hb.open(url, name="t", unit="p", budget=10_000, limits=limits, keys={"w": ["grün"]}) as db:
+        (row,) = db.sql("SELECT w, count(*) AS n FROM t GROUP BY w", epsilon=5000).to_dicts()
+        assert (row["w"], round(row["n"])) == ("grün", 10)
+        assert "the database keeps text as LATIN1" in str(db.explain("SELECT count(*) FROM t", epsilon=1))

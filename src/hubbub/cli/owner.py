@@ -78,6 +78,7 @@ def connect(policy: Policy, *, log: Log | None = None, progress: Progress | None
                 raise _unreadable("The data", problem) from None
 
         try:
+            sources.take_snapshots([table.source for table in policy.tables.values()])
             for table in policy.tables.values():
                 try:
                     view(table)

@@ -6,15 +6,20 @@ nothing: whoever asks would see it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.public import schema_of
 from hubbub.engines.sources.conversion import Progress
 from hubbub.engines.sources.origins import describe_server
+from hubbub.errors import PolicyError
 from hubbub.gate.attempt import Log
 from hubbub.policy.constraints import Enforced, with_constraints
 from hubbub.policy.sources import SNAPSHOT
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
+
+if TYPE_CHECKING:
+    from hubbub.engines.postgres.engine import Postgres
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,26 +30,40 @@ class EngineChoice:
     sentence: str | None = None
 
 
-def choose_engine(sources: Iterable[TableSource]) -> EngineChoice:
-    """Choose where questions on these sources run; by their declarations alone."""
+def choose_engine(sources: Iterable[TableSource], *, unfit: str | None = None) -> EngineChoice:
+    """Choose where questions on these sources run, by their declarations alone.
+
+    ``unfit`` says why the server is none to run questions on, as the end of a sentence.
+    """
     found = list(sources)
-    servers = [source for source in found if source.format in SNAPSHOT]
-    if not servers:
+    if not any(source.format in SNAPSHOT for source in found):
         return EngineChoice()
+    why = _why_copied(found) or unfit
+    if why is None:
+        return EngineChoice(is_pushed=True, sentence="run on the server, each in one snapshot that only reads")
+    kept = next((source for source in found if source.copy is False), None)
+    if kept is not None:
+        raise PolicyError(
+            f"Table {kept.table} is said to stay on its server, and questions cannot run there, since {why}. Leave "
+            "copy = false out, and it is copied.",
+            name="copy",
+        )
     copied = "run on a copy of the server's tables, made in one snapshot when they were opened"
-    return EngineChoice(sentence=f"{copied}, since {_why_copied(found)}")
+    return EngineChoice(sentence=f"{copied}, since {why}")
 
 
-def _why_copied(sources: Sequence[TableSource]) -> str:
+def _why_copied(sources: Sequence[TableSource]) -> str | None:
     if any(source.copy for source in sources):
         return "the owner says copy = true"
     if any(source.format not in SNAPSHOT for source in sources):
         return "other tables are files"
     if len({source.paths for source in sources}) > 1:
         return "the tables are in several databases"
+    if len({source.dsn for source in sources}) > 1:
+        return "the tables are read as several roles"
     if any(source.view for source in sources):
         return "one is a view, whose rows are computed while it is read"
-    return "no engine runs questions on the server yet"
+    return None
 
 
 class EngineRoom:
@@ -65,24 +84,48 @@ class EngineRoom:
         """Return the names and types that a source declares itself; no row is read for it."""
         return describe_server(source) if source.format in SNAPSHOT else schema_of(self.duckdb, source)
 
-    def settle(self, tables: Mapping[str, Table], limits: Limits) -> tuple[DuckDB, EngineChoice]:
-        """Return the engine that reads these tables, those of servers copied if it reads copies."""
-        choice = choose_engine(table.source for table in tables.values())
+    def settle(self, tables: Mapping[str, Table], limits: Limits) -> "tuple[DuckDB | Postgres, EngineChoice]":
+        """Return the engine that reads these tables; those of servers are copied if it reads copies.
+
+        On a server questions run as a role that can read what is declared, and nothing else.
+        """
+        sources = [table.source for table in tables.values()]
+        choice = choose_engine(sources)
+        if choice.is_pushed:
+            from hubbub.engines.postgres.server_check import find_unfitness
+
+            choice = choose_engine(sources, unfit=find_unfitness(sources[0]))
+        if choice.is_pushed:
+            return self._push(list(tables.values()), limits), choice
         engine = self.duckdb
         engine.limits = limits
-        engine.take_snapshots(table.source for table in tables.values())
+        engine.take_snapshots(sources)
         return engine, choice
 
-    def with_constraints(self, policy: Policy) -> Policy:
+    def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres") -> Policy:
         """Return the policy with the declared uniqueness of servers' tables that their constraints enforce."""
-        return with_constraints(policy, enforced=self._enforced, at_rest=self.duckdb.stamp_at_rest)
-
-    def _enforced(self, table: Table) -> Enforced:
-        if table.source.format not in SNAPSHOT or table.source.view:
-            return {}
-        return self.duckdb.catalogue(table.source).enforced
+        return with_constraints(policy, enforced=self._find_enforced, at_rest=engine.stamp_at_rest)
 
     def close(self) -> None:
         """Close what was made."""
         if self._duckdb is not None:
             self._duckdb.close()
+
+    def _push(self, tables: Sequence[Table], limits: Limits) -> "Postgres":
+        from hubbub.engines.postgres.engine import Postgres
+        from hubbub.engines.postgres.server_check import check_role
+
+        check_role(tables, temporary=limits.temporary)
+        dsn = tables[0].source.dsn
+        assert dsn is not None
+        self.close()  # nothing is read by it
+        return Postgres(limits=limits, dsn=dsn, log=self._log)
+
+    def _find_enforced(self, table: Table) -> Enforced:
+        if table.source.format not in SNAPSHOT or table.source.view:
+            return {}
+        if self._duckdb is not None:
+            return self._duckdb.catalogue(table.source).enforced
+        from hubbub.engines.postgres.copying import describe
+
+        return describe(table.source).enforced

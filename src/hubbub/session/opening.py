@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.duckdb.owner_check import OwnerReport
 from hubbub.engines.public import before_the_charge
 from hubbub.errors import ParameterError
@@ -24,7 +25,7 @@ from hubbub.policy.files.read import read_policy
 from hubbub.policy.in_python import Declarations, PrivateTable, merge_declarations, warn_of_old, with_keys_seen
 from hubbub.policy.paths import PathStep
 from hubbub.policy.servers import is_server, postgres
-from hubbub.policy.sources import source_of, table_name
+from hubbub.policy.sources import SNAPSHOT, source_of, table_name
 from hubbub.policy.stamps import Stamp, stamp_at_rest, stamp_of
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
 from hubbub.privacy.filter import Budget
@@ -44,12 +45,14 @@ def place(policy: str | os.PathLike[str]) -> Path:
 def stamps(policy: Policy) -> dict[str, Stamp]:
     """Stamp the files of each table with something declared unique; a table that is being written to has no stamp.
 
-    Where rows find their unit in other tables, it is looked up in the files of these too.
+    Where rows find their unit in other tables, it is looked up in the files of these too. What was seen of a server's
+    rows is kept for nobody: they may be others at any time, and constraints say what holds of them.
     """
     taken = {
         table.name: stamp_at_rest(lambda table=table: _of(table, policy))  # type: ignore[misc]
         for table in policy.tables.values()
-        if table.unique or any(column.unique for column in table.columns)
+        if (table.unique or any(column.unique for column in table.columns))
+        and not any(policy.tables[name].source.format in SNAPSHOT for name in _with_path(table))
     }
     return {name: stamp for name, stamp in taken.items() if stamp is not None}
 
@@ -188,8 +191,9 @@ def open(
             book = _book(ledger, declared, data, marks)
             book.check_grant(declared.account, principal)
             engine, choice = engines.settle(declared.tables, declared.limits)
-            checked = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
-            policy = engines.with_constraints(checked)
+            if isinstance(engine, DuckDB):  # a server's rows are other ones at any time: no record is about them
+                declared = with_enforced(declared, data, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
+            policy = engines.with_constraints(declared, engine)
         else:
             if unit is None or budget is None:
                 missing = "unit" if unit is None else "budget"

@@ -48,6 +48,8 @@ _PLAIN: Mapping[str, str] = {
 """PostgreSQL's own types → what policies call them (``policy.types``); all others cannot be used."""
 _EXTENSIONS: Mapping[str, str] = {"citext": "VARCHAR"}
 """Types of extensions whose values are read as others. The equality of citext ignores case, and is not used."""
+LEAST_VERSION = 140000
+"""What questions run on; a copy can be made of older ones."""
 _MOST_DIGITS = 38
 _HEADER = 4
 """Of the modifier of a type, before what it says."""
@@ -118,6 +120,9 @@ FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS s ON s.oid = c.rel
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND s.nspname = ANY (%s)
   AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1, 2"""
+_SCHEMAS = """
+SELECT s.nspname::text FROM pg_catalog.pg_namespace AS s
+WHERE s.nspname <> 'information_schema' AND s.nspname NOT LIKE 'pg\\_%' ORDER BY 1"""
 _VIEWS = {"v": "a view", "m": "a materialized view"}
 _OTHER_RELATIONS = {"f": "a foreign table", "S": "a sequence", "c": "a composite type", "i": "an index"}
 
@@ -249,9 +254,22 @@ def check_encoding(cursor: "Cursor[Any]") -> str:
     return str(encoding)
 
 
+def explain_unfitness(cursor: "Cursor[Any]") -> str | None:
+    """Return why no questions run on a server, as the end of a sentence; None where they can."""
+    if cursor.connection.info.server_version < LEAST_VERSION:
+        return f"the server is older than PostgreSQL {LEAST_VERSION // 10000}"
+    encoding = check_encoding(cursor)
+    return None if encoding == "UTF8" else f"the database keeps text as {encoding}"
+
+
 def list_tables(cursor: "Cursor[Any]", schemas: Sequence[str]) -> list[tuple[str, str]]:
     """Name the tables of some schemas of which the role may read something, partitions left out."""
     return [(str(schema), str(table)) for schema, table in cursor.execute(_LISTED, [list(schemas)]).fetchall()]
+
+
+def list_schemas(cursor: "Cursor[Any]") -> list[str]:
+    """Name the schemas but the system's."""
+    return [str(schema) for (schema,) in cursor.execute(_SCHEMAS).fetchall()]
 
 
 def quote_identifier(name: str) -> str:

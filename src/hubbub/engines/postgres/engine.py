@@ -25,7 +25,15 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from hubbub.engines.answers import Op, doubt_facts, make_decoder, read_text, tables_of
+from hubbub.engines.answers import (
+    Op,
+    doubt_facts,
+    lower_request,
+    make_decoder,
+    read_text,
+    relation_of,
+    tables_of,
+)
 from hubbub.engines.base import Run
 from hubbub.engines.dialects.dialect import KeyList, SqlStatement
 from hubbub.engines.dialects.postgres import POSTGRES
@@ -39,7 +47,13 @@ from hubbub.engines.lower.aggregate import aggregate as lowered
 from hubbub.engines.lower.relations import Origins
 from hubbub.engines.nodes.queries import Lowered, RowSource, StoredTable
 from hubbub.engines.postgres import facts
-from hubbub.engines.postgres.catalogue import CatalogueTable, check_encoding, check_shape, describe_table, read_table
+from hubbub.engines.postgres.catalogue import (
+    CatalogueTable,
+    check_shape,
+    describe_table,
+    explain_unfitness,
+    read_table,
+)
 from hubbub.engines.postgres.connection import Connection, Cursor, connect, draw_secrets, hold_snapshot, plain
 from hubbub.engines.postgres.scan import quote_name
 from hubbub.errors import DataChanged, EngineError, HubbubError, PolicyError
@@ -57,7 +71,6 @@ Rows = list[list[Any]]
 
 _CONFLICTS = frozenset({"40001", "40P01"})
 """What a standby says when it ends a snapshot, whose rows are to be removed as on the server that it follows."""
-_LEAST_VERSION = 140000
 _ALTERED = "A table of the question was altered since it was opened. Ask again; if it is refused, ask the owner."
 _UNKEYED = (
     "Nothing enforces any longer that the keys by which rows find their unit are unique, so nobody knows whose rows "
@@ -124,20 +137,8 @@ class Postgres:
 
     def show(self, request: Request, *, tables: Mapping[str, Table]) -> SqlStatement:
         """Return the statement that a request would run, for the owner: texts and keys are its parameters."""
-        match request:
-            case Tallies(aggregate=aggregate):
-                lower: Callable[[Any, Mapping[str, Table], Origins], Lowered] = lowered
-                op: Any = aggregate
-            case DenseCells(aggregate=aggregate) | SparseCells(aggregate=aggregate):
-                lower, op = dense.statement, aggregate
-            case Totals():
-                lower, op = totals.statement, request
-            case BlockRows(relation=relation, columns=columns, blocks=blocks):
-                prepared = self._look(relation, tables)
-                asked = dealing.statement(relation, columns, tables, _origins(prepared), blocks=blocks)
-                return print_statement(asked, POSTGRES)
-        prepared = self._look(op.input, tables)
-        return print_statement(lower(op, tables, _origins(prepared)), POSTGRES)
+        prepared = self._look(relation_of(request), tables)
+        return print_statement(lower_request(request, tables, _origins(prepared)), POSTGRES)
 
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """Return the columns of a table that the role may read, with their types as policies know them."""
@@ -289,12 +290,9 @@ class Postgres:
         return _Prepared(tables, known, relation)
 
     def _check_server(self, cursor: Cursor) -> None:
-        if cursor.connection.info.server_version < _LEAST_VERSION:
-            raise PolicyError("Questions run on PostgreSQL 14 or later. Copy the tables: copy = true.", name="path")
-        if check_encoding(plain(cursor)) != "UTF8":
-            raise PolicyError(
-                "Questions run on databases whose encoding is UTF8. Copy the tables: copy = true.", name="path"
-            )
+        unfit = explain_unfitness(plain(cursor))
+        if unfit is not None:
+            raise PolicyError(f"No questions run there, since {unfit}. Copy the tables: copy = true.", name="path")
 
     def _read_catalogue(self, cursor: Cursor, table: Table) -> CatalogueTable:
         source = table.source

@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.engines.nodes.scalars import Function, Guard, JoinForm, Operator, Prefix, Scalar, Storage, Tag
+from hubbub.engines.nodes.scalars import Beyond, Function, Guard, JoinForm, Operator, Prefix, Scalar, Storage, Tag
 from hubbub.policy.kinds import Kind
 
-Domain = Callable[[Sequence[Scalar], bool], Scalar]
-"""Writes an operation on its arguments, constants among them as they are; and whether it is known to be finite."""
+Domain = Callable[[Sequence[Scalar], Beyond], Scalar]
+"""Writes an operation on its arguments, constants among them as they are, and with what it is beyond what is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Dialect:
     safe_cast: Callable[[str, str], str]
     """A value and its type. The second never raises: where it fails it is NULL."""
     repeats: bool = False
-    """Whether a safe cast writes its value more than once."""
+    """Whether a safe cast writes its value more than once; then a value that is written once is not bound."""
     cast_condition: Callable[[str, str], str] | None = None
     """A condition as a number, where a plain cast does not make one of it."""
     with_once: Callable[[str, str, str], str]
@@ -63,6 +63,8 @@ class Dialect:
     """All columns but these."""
     lists_columns: bool = False
     """Whether the columns that stay are listed instead."""
+    fence: str = ""
+    """Put behind a query that computes long values, for an engine that would compute them at each use of them above."""
     read_value: Callable[[str, Kind], str]
     read_identity: Callable[[str, Kind, bool], str]
     """Columns of a source by their quoted names: ``ScanValue`` and ``ScanIdentity`` say what must hold."""

@@ -152,6 +152,7 @@ DUCKDB = Dialect(
         "starts_with": "starts_with",
         "substring": "substring",
         "sum": "sum",
+        "sum_small": "sum",
         "trim": "trim({0}, ' ')",
         "truncate": "trunc",
         "upper": "upper",
@@ -173,5 +174,14 @@ DUCKDB = Dialect(
     light=160,
     reference=_reference,
     bind=_bind,
-    guards={"+": "after", "-": "after", "*": "after", "/": "after", "sqrt": "after", "ln": "after", "exp": "after"},
+    guards={
+        "+": "after",
+        "-": "after",
+        "*": "after",
+        "/": "after",
+        "sqrt": "after",
+        "ln": "after",
+        "exp": "after",
+        "log2": "after",
+    },
 )

@@ -135,8 +135,8 @@ def _change_case(called: str, letters: tuple[str, str]) -> str:
 
 
 def _at_most(place: int) -> str:
-    """A whole number as an argument of 32 bits."""
-    return f"CAST(LEAST({{{place:d}}}, 2147483647) AS integer)"
+    """A whole number from 0 on as an argument of 32 bits."""
+    return f"CAST(GREATEST(LEAST({{{place:d}}}, 2147483647), 0) AS integer)"
 
 
 POSTGRES = Dialect(
@@ -190,6 +190,7 @@ POSTGRES = Dialect(
         "length": "pg_catalog.length",
         "list": "pg_catalog.array_agg",
         "ln": "pg_catalog.ln",
+        "log2": "(pg_catalog.ln({0}) / CAST('0.6931471805599453' AS double precision))",
         "lower": _change_case("lower", LOWER),
         "max": "pg_catalog.max",
         "min": "pg_catalog.min",
@@ -210,6 +211,7 @@ POSTGRES = Dialect(
         "starts_with": "pg_catalog.starts_with",
         "substring": f"pg_catalog.substr({{0}}, {_at_most(1)}, {_at_most(2)})",
         "sum": "pg_catalog.sum",
+        "sum_small": "pg_catalog.sum(CAST({0} AS integer))",
         "trim": "pg_catalog.btrim({0}, ' ')",
         "truncate": "pg_catalog.trunc",
         "upper": _change_case("upper", UPPER),
@@ -225,6 +227,7 @@ POSTGRES = Dialect(
     with_once=_with_once,
     all_but=_no_star,
     lists_columns=True,
+    fence=" OFFSET 0",
     read_value=_read_nothing,
     read_identity=_read_nothing,
     read_stored=read_stored,

@@ -26,8 +26,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.engines.dialects.dialect import Domain
-from hubbub.engines.nodes.scalars import Constant, Function, Operator, Scalar
-from hubbub.engines.nodes.words import NULL, case, constant, function, infix
+from hubbub.engines.nodes.scalars import Beyond, Constant, Function, Operator, Scalar
+from hubbub.engines.nodes.words import case, cast, constant, function, infix, text
 from hubbub.policy.kinds import Type, of
 
 _REAL = of(Type.REAL)
@@ -80,9 +80,9 @@ _ZERO = _real(0.0)
 
 
 def _sum(operator: Operator) -> Domain:
-    def build(given: Sequence[Scalar], finite: bool) -> Scalar:
+    def build(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
         whole = infix(operator, *given)
-        if finite:
+        if beyond == "never":
             return whole
         first, second = map(_size, given)
         halves = infix(operator, *(infix("*", one, _real(0.5)) for one in given))
@@ -90,17 +90,18 @@ def _sum(operator: Operator) -> Domain:
             (_both(_is_below(first, 1023), _is_below(second, 1023)), whole),
             (infix("or", _is_below(first, 970), _is_below(second, 970)), whole),
             (_is_below(_size(halves), 1023), whole),
+            otherwise=_infinity(halves) if beyond == "infinite" else None,
         )
 
     return build
 
 
-def _multiply(given: Sequence[Scalar], finite: bool) -> Scalar:
+def _multiply(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
     left, right = given
     if isinstance(left, Constant) and not isinstance(right, Constant):
         left, right = right, left
     if isinstance(right, Constant) and not isinstance(left, Constant):
-        return _scale("*", left, right, finite=finite)
+        return _scale("*", left, right, beyond=beyond)
     product = infix("*", *given)
     first, second = map(_size, given)
     return case(
@@ -108,7 +109,10 @@ def _multiply(given: Sequence[Scalar], finite: bool) -> Scalar:
         (infix("or", _is_zero(first), _is_zero(second)), product),
         (
             _both(_is_from(first, 0), _is_from(second, 0)),
-            case((infix("<", infix("*", _times(first, -512), _times(second, -512)), _real(1.0)), product)),
+            case(
+                (infix("<", infix("*", _times(first, -512), _times(second, -512)), _real(1.0)), product),
+                otherwise=_infinity(*given) if beyond == "infinite" else None,
+            ),
         ),
         (
             _both(_is_below(first, 0), _is_below(second, 0)),
@@ -122,15 +126,17 @@ def _multiply(given: Sequence[Scalar], finite: bool) -> Scalar:
     )
 
 
-def _divide(given: Sequence[Scalar], finite: bool) -> Scalar:
+def _divide(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
     left, right = given
     if isinstance(right, Constant) and not isinstance(left, Constant):
-        return _scale("/", left, right, finite=finite)
+        return _scale("/", left, right, beyond=beyond)
     quotient = infix("/", *given)
+    sign = case((infix("<", right, _ZERO), _real(-1.0)), otherwise=_real(1.0))
+    beyond_it = _infinity(left, sign) if beyond == "infinite" else constant(None, _REAL)
     first, second = map(_size, given)
     return case(
         (_both(_is_moderate(first), _is_moderate(second)), quotient),
-        (_is_zero(second), NULL),
+        (_is_zero(second), beyond_it),
         (_is_zero(first), quotient),
         (_both(_is_from(first, 0), _is_from(second, 0)), quotient),
         (
@@ -138,13 +144,15 @@ def _divide(given: Sequence[Scalar], finite: bool) -> Scalar:
             case(
                 (_is_from(second, -1022), quotient),
                 (_is_below(infix("/", first, _times(second, 200)), 824), quotient),
+                otherwise=beyond_it,
             ),
         ),
         (
             _both(_is_from(first, 0), _is_below(second, 0)),
             case(
-                (_both(_is_from(first, 500), _is_below(second, -524)), NULL),
+                (_both(_is_from(first, 500), _is_below(second, -524)), beyond_it),
                 (infix("<", infix("/", _times(first, -512), _times(second, 512)), _real(1.0)), quotient),
+                otherwise=beyond_it,
             ),
         ),
         (
@@ -158,11 +166,13 @@ def _divide(given: Sequence[Scalar], finite: bool) -> Scalar:
     )
 
 
-def _scale(operator: Operator, value: Scalar, by: Constant, *, finite: bool) -> Scalar:
+def _scale(operator: Operator, value: Scalar, by: Constant, *, beyond: Beyond) -> Scalar:
     """Multiply by or divide by a constant, of which it is known beforehand where that goes wrong."""
     scaled = infix(operator, value, by)
-    if not isinstance(by.value, float) or (operator == "/" and by.value == 0.0):
+    if not isinstance(by.value, float):
         return constant(None, _REAL)
+    if by.value == 0.0 and operator == "/":
+        return _infinity(value) if beyond == "infinite" else constant(None, _REAL)
     if by.value == 0.0:
         return scaled
     least, most = find_ends(operator, abs(by.value))
@@ -170,9 +180,10 @@ def _scale(operator: Operator, value: Scalar, by: Constant, *, finite: bool) -> 
     pairs: list[tuple[Scalar, Scalar]] = []
     if least > _TINY:
         pairs.append((infix("<", size, _real(least)), _ZERO))
-    if most < _GREATEST and not finite:
+    if most < _GREATEST and beyond != "never":
         pairs.append((infix("<=", size, _real(most)), scaled))
-        return case(*pairs)
+        signed = _infinity(value) if by.value > 0.0 else _infinity(value, _real(-1.0))
+        return case(*pairs, otherwise=signed if beyond == "infinite" else None)
     return case(*pairs, otherwise=scaled) if pairs else scaled
 
 
@@ -197,21 +208,31 @@ def find_ends(operator: Operator, by: float) -> tuple[float, float]:
             low, high = (low, middle) if holds(real(middle)) else (middle + 1, high)
         return real(low)
 
-    def scaled(value: float) -> float:
+    def apply(value: float) -> float:
         return value * by if operator == "*" else value / by
 
-    return find(lambda one: scaled(one) != 0.0), math.nextafter(find(lambda one: math.isinf(scaled(one))), 0.0)
+    return find(lambda one: apply(one) != 0.0), math.nextafter(find(lambda one: math.isinf(apply(one))), 0.0)
 
 
-def _sqrt(given: Sequence[Scalar], finite: bool) -> Scalar:
+def _infinity(*signs: Scalar) -> Scalar:
+    """Give infinity the product of these signs; it is no number where one of them is zero or none."""
+    infinity = cast(text("Infinity"), "real")
+    return infix("*", *(function("sign", one) for one in signs), infinity)
+
+
+def _sqrt(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
     return case((infix(">=", given[0], _ZERO), function("sqrt", given[0])))
 
 
-def _ln(given: Sequence[Scalar], finite: bool) -> Scalar:
+def _ln(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
     return case((infix(">", given[0], _ZERO), function("ln", given[0])))
 
 
-def _exp(given: Sequence[Scalar], finite: bool) -> Scalar:
+def _log2(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
+    return case((infix(">", given[0], _ZERO), function("log2", given[0])))
+
+
+def _exp(given: Sequence[Scalar], beyond: Beyond) -> Scalar:
     return case(
         (infix("<", given[0], _real(_LEAST)), _ZERO),
         (infix("<=", given[0], _real(_MOST)), function("exp", given[0])),
@@ -226,4 +247,5 @@ DOMAINS: Mapping[Function | Operator, Domain] = {
     "sqrt": _sqrt,
     "ln": _ln,
     "exp": _exp,
+    "log2": _log2,
 }

@@ -138,6 +138,8 @@ class Printer:
             return self.dialect.cast(value, type_)
         if not self.dialect.repeats:
             return self.dialect.safe_cast(value, type_)
+        if node.fits:
+            return self.dialect.cast(value, type_)
         return self._write([value], lambda given: self.dialect.safe_cast(given[0], type_))
 
     def _case(self, node: Case) -> str:
@@ -150,14 +152,14 @@ class Printer:
     def _guarded(self, node: values.Guarded) -> str:
         operation, called, given = node.operation, _called(node.operation), _given(node.operation)
         match self.dialect.guard(called):
-            case "after" if node.finite:
+            case "after" if node.beyond != "missing":
                 return self.say(operation)
             case "after":
                 result = Bound(0)
                 return self._let(Let((operation,), Case(((Apply("is_finite", (result,)), result),))))
             case "before":
                 known = [one if isinstance(one, values.Constant) else Bound(place) for place, one in enumerate(given)]
-                return self._let(Let(given, self.dialect.domains[called](known, node.finite)))
+                return self._let(Let(given, self.dialect.domains[called](known, node.beyond)))
             case "refuse":
                 raise NotAllowed(f"{self.dialect.name} cannot keep {called} from failing. Ask without it.")
 
@@ -176,6 +178,11 @@ class Printer:
         for place in heavy:
             given[place] = self.dialect.reference(place)
         body = write(given)
+        once = [place for place in heavy if body.count(given[place]) == 1] if self.dialect.repeats else []
+        if once:
+            for place in once:
+                given[place] = heavy.pop(place)
+            body = write(given)
         return self.dialect.bind(heavy, body) if heavy else body
 
     def _bound_value(self, node: Bound) -> str:
@@ -244,8 +251,9 @@ class Printer:
     def _select_from(self, node: rows.Select) -> str:
         shown, source, where = node.shown, node.source, [self.say(one) for one in node.where]
         if self.dialect.lists_columns:
-            shown = tuple(piece for one in shown for piece in self._listed(one, source))
-        text = f"SELECT {self.say_all(shown)}"
+            shown = tuple(piece for one in shown for piece in self._list_shown(one, source))
+        listed = [self.say(one) for one in shown]
+        text = f"SELECT {', '.join(listed)}"
         if isinstance(source, rows.Join) and source.form in _EXISTS and source.form not in self.dialect.joins:
             partners = f"SELECT 1 FROM {self.say(source.right)} WHERE {self.say_all(source.on, ' AND ')}"
             where.insert(0, f"{_EXISTS[source.form]} ({partners})")
@@ -258,12 +266,16 @@ class Printer:
             text += f" GROUP BY {self.say_all(node.by)}"
         if node.order:
             text += f" ORDER BY {self.say_all(node.order)}"
-        return f"{text} LIMIT {node.most:d}" if node.most else text
+        if node.most:
+            text += f" LIMIT {node.most:d}"
+        if self.dialect.fence and any(len(one) > self.dialect.light for one in listed):
+            text += self.dialect.fence
+        return text
 
     def _union_all(self, node: rows.UnionAll) -> str:
         return " UNION ALL ".join([f"({self.say(query)})" for query in node.queries])
 
-    def _listed(self, shown: Scalar, source: rows.RowSource | None) -> Sequence[Scalar]:
+    def _list_shown(self, shown: Scalar, source: rows.RowSource | None) -> Sequence[Scalar]:
         """List the columns of a star that leaves some out."""
         if not isinstance(shown, values.Star) or not shown.but:
             return (shown,)
@@ -279,7 +291,7 @@ class Printer:
         self._once = around
         return self.dialect.with_once(named, query, then)
 
-    def _stored_table(self, node: rows.StoredTable) -> str:
+    def _name_stored(self, node: rows.StoredTable) -> str:
         return ".".join(map(self.dialect.quote_name, node.parts))
 
     def _table(self, node: rows.TableName) -> str:
@@ -371,7 +383,7 @@ FORMS: dict[type[Node], Callable[[Printer, Any], str]] = {
     rows.UnionAll: Printer._union_all,
     rows.WithOnce: Printer._with_once,
     rows.TableName: Printer._table,
-    rows.StoredTable: Printer._stored_table,
+    rows.StoredTable: Printer._name_stored,
     rows.ParquetFiles: Printer._files,
     rows.Subquery: Printer._subquery,
     rows.Join: Printer._join,

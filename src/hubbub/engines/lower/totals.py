@@ -14,7 +14,7 @@ from hubbub.engines.lower.relations import Lowering, Origins
 from hubbub.engines.lower.scalars import lower
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import Lowered, Query
-from hubbub.engines.nodes.scalars import Function, GroupingSets, Operator, Scalar, Star
+from hubbub.engines.nodes.scalars import Function, GroupingSets, Guarded, Operator, Scalar, Star
 from hubbub.engines.nodes.words import (
     NULL,
     STAR,
@@ -185,6 +185,8 @@ def _said(one: Number, known: Mapping[int, str], *, own: bool = False) -> Scalar
                 otherwise=constant(float(len(among) - 1), _REAL),
             ) if len(among) > 1 else constant(0.0, _REAL)  # fmt: skip
         case "add" | "subtract" | "multiply" | "divide":
-            return infix(_INFIX[one.function], *parts)
+            return Guarded(infix(_INFIX[one.function], *parts), "infinite")
+        case "sqrt" | "log2":
+            return Guarded(function(_CALLED[one.function], *parts), "infinite")
         case _:
             return function(_CALLED[one.function], *parts)

@@ -34,19 +34,24 @@ Function = Literal[
     "start_of_day", "start_of_month", "start_of_quarter", "start_of_week", "start_of_year", "substring", "trim",
     "truncate", "upper", "weekday", "words", "year",
     # of several rows
-    "any_true", "all_true", "count", "list", "max", "min", "paragraph", "sum",
+    "any_true", "all_true", "count", "list", "max", "min", "paragraph", "sum", "sum_small",
     # of a row among others
     "dense_rank", "lag", "lead", "rank", "row_number",
 ]  # fmt: skip
 """Functions by our names. ``item`` of a list counts from 1; ``words`` puts texts of one row, and ``paragraph`` those of
-several rows, one after the other with a space between them. ``any_true`` and ``all_true`` are the greatest and the
-least of conditions; ``days_between`` is a whole number."""
+several rows, one after the other with a space between them. ``sum_small`` adds whole numbers that 32 bits hold.
+``any_true`` and ``all_true`` are the greatest and the least of conditions; ``days_between`` is a whole number."""
 
 JoinForm = Literal["inner", "left", "full", "semi", "anti"]
 """Beside each other, or (the last two) the rows of the left side that have a partner, or none."""
 
 Guard = Literal["before", "after", "refuse"]
 """How an engine keeps a function of reals total: look at the arguments first, or at the result, or do without it."""
+
+
+Beyond = Literal["missing", "never", "infinite"]
+"""What a result is that no real can hold: NULL; nothing, since there is none; or what IEEE 754 says, which is no number
+or infinite, for whoever bounds it afterwards."""
 
 
 class Tag(IntEnum):
@@ -150,11 +155,16 @@ class IsNull(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Scalar):
-    """A value as another type. A safe one gives NULL where it fails; any other cannot fail where it is used."""
+    """A value as another type. A safe one gives NULL where it fails; any other cannot fail where it is used.
+
+    Of a safe one that ``fits``, it is proven where it is built that it does not fail either. An engine that casts
+    safely without looking at the value first may forget that.
+    """
 
     piece: Scalar
     to: Storage
     safe: bool = False
+    fits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +185,14 @@ class Among(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Guarded(Scalar):
-    """A function or an operator on reals, made total: NULL wherever its result is not finite, and never an error.
+    """A function or an operator on reals, made total: never an error, and ``beyond`` what a real can hold NULL.
 
-    How an engine keeps that promise is its dialect's ``guard`` for the function. Of an operation that is ``finite``
-    whatever its arguments are, that much is proven where it is built; an engine may raise for it even so, where a
-    result is too small to be told from zero.
+    How an engine keeps that promise is its dialect's ``guard`` for the function. What is proven never to be beyond
+    where it is built may raise in an engine even so, where a result is too small to be told from zero.
     """
 
     operation: Apply | Infix
-    finite: bool = False
+    beyond: Beyond = "missing"
 
 
 @dataclass(frozen=True, slots=True)

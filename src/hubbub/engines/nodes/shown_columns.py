@@ -14,7 +14,7 @@ def list_columns(query: Query, once: Queries) -> tuple[str, ...]:
     """Name the columns of a query, in order."""
     match query:
         case Select(source=source, shown=shown):
-            return tuple(column for one in shown for column in _shown(one, source, once))
+            return tuple(column for one in shown for column in _name_shown(one, source, once))
         case UnionAll(queries=queries):
             return list_columns(queries[0], once)
         case WithOnce(query=rows, called=called, then=then):
@@ -36,7 +36,7 @@ def list_source(source: RowSource | None, once: Queries) -> tuple[str, ...]:
     raise NotAllowed("The columns of a table in this question cannot be listed. Ask without it.")
 
 
-def _shown(one: object, source: RowSource | None, once: Queries) -> tuple[str, ...]:
+def _name_shown(one: object, source: RowSource | None, once: Queries) -> tuple[str, ...]:
     match one:
         case Alias(called=called):
             return (called,)

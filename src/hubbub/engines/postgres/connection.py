@@ -91,9 +91,9 @@ def draw_secrets(cursor: Cursor, many: int, *, known: Sequence[int] | None = Non
         if known is None:
             drawn = "CAST(pg_catalog.uuid_hash_extended(pg_catalog.gen_random_uuid(), 0) AS text)"
         else:
-            drawn = f"'{_signed(known[place - 1]):d}'"
+            drawn = f"'{_wrap_number(known[place - 1]):d}'"
         cursor.execute(f"SELECT pg_catalog.set_config('{name_secret(place)}', {drawn}, TRUE) IS NOT NULL")
 
 
-def _signed(number: int) -> int:
+def _wrap_number(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number

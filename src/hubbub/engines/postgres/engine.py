@@ -205,7 +205,7 @@ class Postgres:
 
         def read(cursor: Cursor) -> _T:
             self._check(cursor, prepared)
-            if op.single and facts.has_one_row(op.input, prepared.tables, self._known(cursor, prepared)):
+            if op.single and facts.has_one_row(op.input, prepared.tables, self._read_catalogues(cursor, prepared)):
                 return decode(op, self._run(cursor, prepared, brief))
             return decode(unsure, self._run(cursor, prepared, long))
 
@@ -302,13 +302,13 @@ class Postgres:
 
     def _check(self, cursor: Cursor, prepared: _Prepared) -> None:
         """Raise DataChanged where the tables are not those of which the statements were made."""
-        known = self._known(cursor, prepared)
+        known = self._read_catalogues(cursor, prepared)
         if any(_shape_of(known[name]) != _shape_of(prepared.known[name]) for name in prepared.known):
             raise DataChanged(_ALTERED)
         if not facts.has_keys(prepared.relation, prepared.tables, known):
             raise DataChanged(_UNKEYED)
 
-    def _known(self, cursor: Cursor, prepared: _Prepared) -> dict[str, CatalogueTable]:
+    def _read_catalogues(self, cursor: Cursor, prepared: _Prepared) -> dict[str, CatalogueTable]:
         """What the catalogue says in this snapshot, before a row is read."""
         try:
             return {name: self._read_catalogue(cursor, prepared.tables[name]) for name in prepared.known}
@@ -333,7 +333,7 @@ def complete_statement(statement: SqlStatement) -> tuple[str, list[Any]]:
     parameters: list[Any] = list(statement.texts)
     made: list[str] = []
     for keys in statement.keys:
-        listed = _storable(keys)
+        listed = _keep_storable(keys)
         parameters += [[value for _, value in listed], [place for place, _ in listed]]
         texts, places = (f"${len(parameters) - 1:d}", f"${len(parameters):d}")
         value = f"CAST(k.v AS {keys.type})" + (' COLLATE "C"' if keys.type == POSTGRES.types["text"] else "")
@@ -345,7 +345,7 @@ def complete_statement(statement: SqlStatement) -> tuple[str, list[Any]]:
     return f"WITH {', '.join(made)} SELECT * FROM ({statement.sql}) AS {quote_name('answer')}", parameters
 
 
-def _storable(keys: KeyList) -> list[tuple[int, str | None]]:
+def _keep_storable(keys: KeyList) -> list[tuple[int, str | None]]:
     """Leave out texts that no row of a server can hold."""
     listed = zip(keys.places, keys.values, strict=True)
     return [(place, value) for place, value in listed if value is None or is_storable(value)]

@@ -98,9 +98,8 @@ def _read_whole(column: str, kind: Kind, family: str) -> str:
             value = f"CAST({column} AS {type_})"
             return value if kind.range == INT64 or kind.wide else _between(value, low, high)
         case "numeric":
-            return (
-                f"CASE WHEN {column} >= {low:d} AND {column} <= {high:d} THEN CAST({_rounded(column)} AS {type_}) END"
-            )
+            fits = f"{column} >= {low:d} AND {column} <= {high:d}"
+            return f"CASE WHEN {fits} THEN CAST({_round_whole(column)} AS {type_}) END"
         case "real":
             least, most = max(low, INT64[0]), min(high, INT64[1])
             fits = f"{column} >= ({INT64[0]:d}) AND {column} < {INT64[1] + 1:d}"
@@ -113,7 +112,7 @@ def _read_whole(column: str, kind: Kind, family: str) -> str:
     raise _unreadable(column, kind)
 
 
-def _rounded(column: str) -> str:
+def _round_whole(column: str) -> str:
     """Round, and say that there are no digits behind the point."""
     return f"pg_catalog.round({column}, 0)"
 

@@ -17,12 +17,19 @@ def init(
     *,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Tables: files or quoted globs, one each.", show_default=False),
+        typer.Argument(
+            metavar="FILE...",
+            help="Tables: files or quoted globs, one each, or the postgresql:// URL of a database.",
+            show_default=False,
+        ),
     ],
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="COLUMN", help="The column that says whose a row is.")
     ] = None,
     out: Annotated[str, typer.Option("--out", metavar="FILE", help="A new file, or - to print it.")] = "hubbub.toml",
+    schema: Annotated[
+        list[str] | None, typer.Option("--schema", metavar="SCHEMA", help="A schema of a database; without it, all.")
+    ] = None,
     account: Annotated[str, typer.Option("--account", help="Whom the budget protects.")] = "people",
     ledger: Annotated[str, typer.Option("--ledger", metavar="LEDGER", help="Where it will be.")] = "hubbub.ledger",
     accept: Annotated[
@@ -31,8 +38,9 @@ def init(
 ) -> None:
     """Write a policy to start from, out of the names and types of columns. It never replaces a file.
 
-    Types of text files are guessed from their values, and paths to the unit from names that tables share. On a terminal
-    you are asked about them; elsewhere they are comments in the file, unless you --accept them.
+    Types of text files are guessed from their values, and paths to the unit from names that tables share; those of a
+    database are its foreign keys. On a terminal you are asked about them; elsewhere they are comments in the file,
+    unless you --accept them. A password is not written.
     """
     from hubbub.cli.printing import note, progress, say
     from hubbub.engines.duckdb.engine import DuckDB
@@ -42,7 +50,7 @@ def init(
         raise typer.BadParameter(f"{out} is there already, and is not replaced.", param_hint="--out")
     folder = Path(out).parent if out != "-" else Path()
     with progress("Converting text") as report, DuckDB(standbys=1, log=note, progress=report) as engine:
-        drafts = [draft for file in files for draft in _drafts(engine, file, unit, folder)]
+        drafts = [draft for file in files for draft in _drafts(engine, file, unit, folder, schema or [])]
     _check(drafts, unit)
     drafts = _confirm(_with_steps(drafts), accept=accept, asks=out != "-" and sys.stdin.isatty())
     text = starter(drafts, account=account, ledger=ledger)
@@ -60,8 +68,14 @@ def init(
 def _left(drafts: "list[TableDraft]", out: str) -> list[str]:
     """Say what is left for the owner to do."""
     lines = []
+    if any(draft.format == "postgres" for draft in drafts):
+        lines.append(
+            "Let questions run as a role of their own, which can read these tables alone: hubbub check says how."
+        )
     for draft in drafts:
-        if draft.unit is None and not draft.has_path:
+        if draft.problem is not None:
+            lines.append(f"{draft.name} cannot be asked: see {out}.")
+        elif draft.unit is None and not draft.has_path:
             path = f" {draft.name} may lead to it through {draft.steps[0]}: see {out}." if draft.steps else ""
             lines.append(f"Say whose the rows of {draft.name} are, or that they are public.{path}")
     untyped = [draft.name for draft in drafts if draft.types and not draft.has_types]
@@ -75,7 +89,10 @@ def _with_steps(drafts: "list[TableDraft]") -> "list[TableDraft]":
     from hubbub.policy.shared_keys import find_steps
 
     columns = {draft.name: [column for column, _ in draft.schema] for draft in drafts}
-    steps = find_steps(columns, {draft.name: draft.unit for draft in drafts if draft.unit is not None})
+    foreign = {draft.name: draft.foreign for draft in drafts if draft.foreign is not None}
+    named = {draft.name: draft.unit or next(iter(draft.unit_keys), None) for draft in drafts}
+    units = {name: unit for name, unit in named.items() if unit is not None}
+    steps = find_steps(columns, units, foreign=foreign)
     return [replace(draft, steps=steps.get(draft.name, ())) for draft in drafts]
 
 
@@ -90,6 +107,10 @@ def _confirm(drafts: "list[TableDraft]", *, accept: bool, asks: bool) -> "list[T
     for draft in drafts:
         types = ", ".join(f"{name} {guess}" for name, guess in draft.types.items() if guess is not None)
         step = draft.steps[0] if draft.steps else None
+        if len(draft.unit_keys) == 1 and agrees(
+            f"Rows of {draft.name} belong to whom a foreign key leads their {draft.unit_keys[0]} to. Right?"
+        ):
+            draft = replace(draft, unit=draft.unit_keys[0])  # noqa: PLW2901
         has_types = bool(types) and agrees(f"Types of {draft.name}, guessed from its values: {types}. Right?")
         has_path = step is not None and agrees(
             f"Rows of {draft.name} belong to whom their {step.column} in {step.table} belongs to. Right?"
@@ -98,8 +119,14 @@ def _confirm(drafts: "list[TableDraft]", *, accept: bool, asks: bool) -> "list[T
     return confirmed
 
 
-def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path) -> "list[TableDraft]":
-    """One table, or all tables of a DuckDB file."""
+def _drafts(engine: "DuckDB", file: str, unit: str | None, folder: Path, schemas: list[str]) -> "list[TableDraft]":
+    """One table, or all tables of a DuckDB file or a server."""
+    from hubbub.policy.servers import is_server
+
+    if is_server(file):
+        from hubbub.engines.postgres.drafting import draft_tables
+
+        return draft_tables(file, schemas=schemas, unit=unit)
     from hubbub.cli.guessing import guess_types
     from hubbub.cli.owner import tables_in
     from hubbub.engines.public import schema_of

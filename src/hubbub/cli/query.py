@@ -118,18 +118,24 @@ def explain(
     epsilon: Price,
     delta: Slack = None,
     error: Error = None,
+    as_sql: Annotated[bool, typer.Option("--sql", help="Print what the engine would run. For the owner.")] = False,
     as_json: Json = False,
 ) -> None:
     """Say what a question would cost and how noisy its answer would be. Nothing private is read, nothing is paid.
 
     Exit status: 0 explained (also where it would not fit into what is left); 2 refused.
     """
-    import typer
-
-    from hubbub.cli.printing import say
+    from hubbub.cli.printing import plain, say
 
     text = question_of(sql)
     with data.open() as database:
+        if as_sql:
+            statements = database.statements(text, epsilon=epsilon, delta=delta, error=error)
+            if as_json:
+                typer.echo(json.dumps({"statements": statements}, indent=2))
+            else:
+                typer.echo("\n\n".join("\n".join(map(plain, one.split("\n"))) + ";" for one in statements))
+            return
         explained = database.explain(text, epsilon=epsilon, delta=delta, error=error)
     if as_json:
         typer.echo(json.dumps(explained.to_dict(), indent=2))

@@ -1,16 +1,21 @@
 """What engines that run statements have in common: answers as text, read back, and statements that rest on no fact."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, TypeVar
 
-from hubbub.engines.lower import histogram
+from hubbub.engines.lower import blocks, cells, histogram, totals
 from hubbub.engines.lower import private_keys as keyed
+from hubbub.engines.lower.aggregate import aggregate as lowered
+from hubbub.engines.lower.relations import Origins
+from hubbub.engines.nodes.queries import Lowered
 from hubbub.policy.kinds import Type
+from hubbub.policy.tables import Table
 from hubbub.query.expression import Value
 from hubbub.query.ops import Aggregate, Cap, ExactCounts, Relation, Scan, below
+from hubbub.query.requests import BlockRows, DenseCells, Request, SparseCells, Tallies
 from hubbub.query.totals import Totals
 
 Op = TypeVar("Op", Aggregate, Totals)
@@ -18,14 +23,37 @@ Op = TypeVar("Op", Aggregate, Totals)
 
 def make_decoder(aggregate: Aggregate) -> Callable[[Aggregate, list[list[Any]]], ExactCounts]:
     """Return what makes exact numbers of the rows of an answer, for every combination of public keys."""
-    cells = tuple(itertools.product(*(group.values for group in aggregate.groups)))
+    keys = tuple(itertools.product(*(group.values for group in aggregate.groups)))
 
     def decode(op: Aggregate, rows: list[list[Any]]) -> ExactCounts:
         if keyed.is_private(op):
             return keyed.read_counts(op, rows, read_text)
-        return histogram.read_counts(op, cells, rows)
+        return histogram.read_counts(op, keys, rows)
 
     return decode
+
+
+def lower_request(request: Request, tables: Mapping[str, Table], origins: Origins) -> Lowered:
+    """Return the statement of a request as nodes, for an owner who wants to read it."""
+    match request:
+        case Tallies(aggregate=aggregate):
+            return lowered(aggregate, tables, origins)
+        case DenseCells(aggregate=aggregate) | SparseCells(aggregate=aggregate):
+            return cells.statement(aggregate, tables, origins)
+        case Totals():
+            return totals.statement(request, tables, origins)
+        case BlockRows(relation=relation, columns=columns, blocks=many):
+            return blocks.statement(relation, columns, tables, origins, blocks=many)
+
+
+def relation_of(request: Request) -> Relation:
+    """Return the rows that a request is about."""
+    match request:
+        case Totals(input=rows):
+            return rows
+        case BlockRows(relation=rows):
+            return rows
+    return request.aggregate.input
 
 
 def doubt_facts(op: Op) -> Op:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.gate.secret import Sealed
 from hubbub.policy.stamps import Stamp
 from hubbub.policy.tables import Table, TableSource
@@ -62,6 +63,9 @@ class Engine(Protocol):
         Whatever can go wrong for public reasons, like sums that cannot be held, is raised here, and so before anything
         is paid.
         """
+
+    def show(self, request: Request, *, tables: Mapping[str, Table]) -> SqlStatement:
+        """Return the statement that a request would run, as the owner may read it: no secret number is in it."""
 
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """Return the columns of a source and the engine's types for them, read off its schema; for the owner's side."""

@@ -1,6 +1,6 @@
-"""Paths to the unit that tables could have, out of the names of their columns alone: drafts, for the owner to confirm.
+"""Paths to the unit that tables could have, out of foreign keys or names of columns: drafts, for the owner to confirm.
 
-Nothing is read for them. Whether a key is unique, without which no path goes by it, is for ``hubbub check`` to see.
+No row is read for them. Whether a key is unique, without which no path goes by it, is for ``hubbub check`` to see.
 """
 
 import re
@@ -12,22 +12,30 @@ _KEY = re.compile(r".*(?:(?:^|_)(?:id|key|no|nr|num|number|uuid|code)|[a-z](?:Id
 """Names of columns that look like keys: order_id, OrderID, key, invoice_no."""
 
 
-def find_steps(columns: Mapping[str, Sequence[str]], units: Mapping[str, str]) -> dict[str, tuple[PathStep, ...]]:
+def find_steps(
+    columns: Mapping[str, Sequence[str]],
+    units: Mapping[str, str],
+    *,
+    foreign: Mapping[str, Sequence[PathStep]] | None = None,
+) -> dict[str, tuple[PathStep, ...]]:
     """Return for tables without a unit the steps that could lead to it; ``units`` are the tables that name theirs.
 
-    A table leads to those that name the unit first, then to those that lead there themselves.
+    A table leads to those that name the unit first, then to those that lead there themselves. ``foreign`` are the
+    foreign keys of tables whose database knows them: names decide nothing there.
     """
+    known = foreign or {}
     steps: dict[str, tuple[PathStep, ...]] = {}
     near, rest = dict.fromkeys(units), [table for table in columns if table not in units]
     while near:
         reached = {}
         for table in rest:
-            found = [
+            shared = (
                 PathStep(column=column, table=target, key=key)
                 for target in near
                 for column, key in _shared(columns[table], columns[target])
-                if key.lower() != units.get(target, "").lower()
-            ]
+            )
+            leads = [step for step in known[table] if step.table in near] if table in known else shared
+            found = [step for step in leads if step.key.lower() != units.get(step.table, "").lower()]
             if found:
                 reached[table] = tuple(found)
         steps |= reached

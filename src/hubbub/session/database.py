@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from hubbub.engines.base import Engine
-from hubbub.engines.public import PublicFacts
+from hubbub.engines.dialects.show import show_statement
+from hubbub.engines.public import PublicFacts, before_the_charge
 from hubbub.errors import NotAllowed, ParameterError
 from hubbub.gate.attempt import Log
 from hubbub.ledger import OWNER, Ledger
@@ -226,6 +227,27 @@ class Database:
         return Explanation(
             plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown, where=self._where
         )
+
+    def statements(
+        self,
+        text: str,
+        *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
+        within: Real | None = None,
+        error: str | None = None,
+    ) -> list[str]:
+        """Return the SQL that the engine would run for a question: for the owner alone, who may want to read it.
+
+        Secret numbers are parameters of it. Where facts would be bought first, they are any ones here.
+        """
+        if self.principal != OWNER:
+            raise NotAllowed("What the engine runs is for the owner of the data to read.")
+        draft = self._draft(text, QuestionTerms(epsilon=epsilon, delta=delta, within=within, error=error))
+        job = draft.job(self._session.foresee(draft).plan)
+        with before_the_charge("A table of the question could not be opened. Ask the owner."):
+            shown = [self._engine.show(request, tables=self.policy.tables) for request in job.requests]
+        return [show_statement(statement) for statement in shown]
 
     @require_grant
     def plan(

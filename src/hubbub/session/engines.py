@@ -104,7 +104,7 @@ class EngineRoom:
 
     def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres") -> Policy:
         """Return the policy with the declared uniqueness of servers' tables that their constraints enforce."""
-        return with_constraints(policy, enforced=self._enforced, at_rest=engine.stamp_at_rest)
+        return with_constraints(policy, enforced=self._find_enforced, at_rest=engine.stamp_at_rest)
 
     def close(self) -> None:
         """Close what was made."""
@@ -121,7 +121,7 @@ class EngineRoom:
         self.close()  # nothing is read by it
         return Postgres(limits=limits, dsn=dsn, log=self._log)
 
-    def _enforced(self, table: Table) -> Enforced:
+    def _find_enforced(self, table: Table) -> Enforced:
         if table.source.format not in SNAPSHOT or table.source.view:
             return {}
         if self._duckdb is not None:

@@ -54,7 +54,7 @@ class Dialect:
     safe_cast: Callable[[str, str], str]
     """A value and its type. The second never raises: where it fails it is NULL."""
     repeats: bool = False
-    """Whether a safe cast writes its value more than once."""
+    """Whether a safe cast writes its value more than once; then a value that is written once is not bound."""
     cast_condition: Callable[[str, str], str] | None = None
     """A condition as a number, where a plain cast does not make one of it."""
     with_once: Callable[[str, str, str], str]

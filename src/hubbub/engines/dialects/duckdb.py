@@ -152,6 +152,7 @@ DUCKDB = Dialect(
         "starts_with": "starts_with",
         "substring": "substring",
         "sum": "sum",
+        "sum_small": "sum",
         "trim": "trim({0}, ' ')",
         "truncate": "trunc",
         "upper": "upper",

@@ -211,6 +211,7 @@ POSTGRES = Dialect(
         "starts_with": "pg_catalog.starts_with",
         "substring": f"pg_catalog.substr({{0}}, {_at_most(1)}, {_at_most(2)})",
         "sum": "pg_catalog.sum",
+        "sum_small": "pg_catalog.sum(CAST({0} AS integer))",
         "trim": "pg_catalog.btrim({0}, ' ')",
         "truncate": "pg_catalog.trunc",
         "upper": _change_case("upper", UPPER),

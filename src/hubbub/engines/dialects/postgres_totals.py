@@ -208,10 +208,10 @@ def find_ends(operator: Operator, by: float) -> tuple[float, float]:
             low, high = (low, middle) if holds(real(middle)) else (middle + 1, high)
         return real(low)
 
-    def scaled(value: float) -> float:
+    def apply(value: float) -> float:
         return value * by if operator == "*" else value / by
 
-    return find(lambda one: scaled(one) != 0.0), math.nextafter(find(lambda one: math.isinf(scaled(one))), 0.0)
+    return find(lambda one: apply(one) != 0.0), math.nextafter(find(lambda one: math.isinf(apply(one))), 0.0)
 
 
 def _infinity(*signs: Scalar) -> Scalar:

@@ -138,6 +138,8 @@ class Printer:
             return self.dialect.cast(value, type_)
         if not self.dialect.repeats:
             return self.dialect.safe_cast(value, type_)
+        if node.fits:
+            return self.dialect.cast(value, type_)
         return self._write([value], lambda given: self.dialect.safe_cast(given[0], type_))
 
     def _case(self, node: Case) -> str:
@@ -176,6 +178,11 @@ class Printer:
         for place in heavy:
             given[place] = self.dialect.reference(place)
         body = write(given)
+        once = [place for place in heavy if body.count(given[place]) == 1] if self.dialect.repeats else []
+        if once:
+            for place in once:
+                given[place] = heavy.pop(place)
+            body = write(given)
         return self.dialect.bind(heavy, body) if heavy else body
 
     def _bound_value(self, node: Bound) -> str:

@@ -11,7 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hubbub.engines.answers import Op, doubt_facts, make_decoder, read_text, tables_of
+from hubbub.engines.answers import (
+    Op,
+    doubt_facts,
+    lower_request,
+    make_decoder,
+    read_text,
+    relation_of,
+    tables_of,
+)
 from hubbub.engines.base import Run
 from hubbub.engines.dialects.dialect import SqlStatement
 from hubbub.engines.dialects.duckdb import DUCKDB
@@ -124,6 +132,11 @@ class DuckDB:
                 return self._reading(request, tables, totals.statement, totals.read)
             case BlockRows():
                 return self._dealing(request, tables)
+
+    def show(self, request: Request, *, tables: Mapping[str, Table]) -> SqlStatement:
+        """Return the statement that a request would run, for the owner: secret numbers are its parameters."""
+        origins = _clauses(self._origins(relation_of(request), tables))
+        return print_statement(lower_request(request, tables, origins), DUCKDB)
 
     def _reading(
         self,

@@ -8,12 +8,13 @@ import math
 from fractions import Fraction
 
 from hubbub.engines.nodes.scalars import Guarded, Scalar
-from hubbub.engines.nodes.words import case, cast, constant, function, infix, try_cast
-from hubbub.errors import CapacityError
+from hubbub.engines.nodes.words import case, cast, constant, fit, function, infix
+from hubbub.errors import CapacityError, ParameterError
 from hubbub.policy.kinds import INT64, INT128, Kind, Type, integer, of
 from hubbub.query.ops import Histogram, Tally
 
 _MOST_PROPORTION = 1 << 20
+_SMALL = 1 << 31
 _UNBOUNDED = "Reals are added up within bounds. Declare bounds for the column."
 
 
@@ -40,7 +41,7 @@ def _real(tally: Tally | Histogram, value: Scalar) -> Scalar:
         exact = math.frexp(grid)[0] == 0.5 and math.isfinite(1 / grid)
         divided = infix("*", moved, constant(1 / grid, real)) if exact else infix("/", moved, constant(grid, real))
         moved = Guarded(divided, "never")
-    return try_cast(moved, "int64")
+    return fit(moved, "int64")
 
 
 def _round(value: float) -> int:
@@ -61,6 +62,14 @@ def find_ends(tally: Tally, kind: Kind) -> tuple[int, int]:
     if tally.clamp is not None:
         low_, high_ = (min(max(end, tally.clamp[0]), tally.clamp[1]) for end in (low_, high_))
     return round((low_ - tally.origin) / tally.grid), round((high_ - tally.origin) / tally.grid)
+
+
+def add_steps(tally: Tally, value: Scalar) -> Scalar:
+    """Add up the steps of rows: in 128 bits, or in 64, where 2^32 rows could not leave these."""
+    if tally.argument is None:
+        raise ParameterError("argument", "given for a total", None)
+    small = all(-_SMALL < end < _SMALL for end in find_ends(tally, tally.argument.kind))
+    return function("sum_small" if small else "sum", value)
 
 
 def _whole(tally: Tally | Histogram, value: Scalar, kind: Kind) -> Scalar:
@@ -91,7 +100,7 @@ def _whole(tally: Tally | Histogram, value: Scalar, kind: Kind) -> Scalar:
         node = infix("-", node, _number(shift + below * divisor, wide=True))
         if divisor != 1:
             node = _nearest(node, divisor, odd=below % 2 == 1)
-        node = try_cast(infix("+", node, _number(below, wide=True)), "int64")
+        node = fit(infix("+", node, _number(below, wide=True)), "int64")
     inner = [round((end - tally.origin) / tally.grid) for end in ends]
     return node if all(end.denominator == 1 for end in ends) else clamp_whole(node, inner[0], inner[1])
 
@@ -114,8 +123,8 @@ def bound_total(node: Scalar, bounds: tuple[int, int]) -> Scalar:
         raise CapacityError("What one unit may add does not fit 64 bits. Use a coarser grid.")
     low, high = bounds
     if low <= 0 <= high:
-        return try_cast(_bring(function("coalesce", node, _number(0)), _number(low), _number(high)), "int64")
-    return function("coalesce", try_cast(clamp_whole(node, low, high), "int64"), _number(0))
+        return fit(_bring(function("coalesce", node, _number(0)), _number(low), _number(high)), "int64")
+    return function("coalesce", fit(clamp_whole(node, low, high), "int64"), _number(0))
 
 
 def cut_in_proportion(total: Scalar, many: Scalar, most: int | None, allowed: Scalar | None = None) -> Scalar:

@@ -16,6 +16,7 @@ from hubbub.engines.nodes.words import (
     case,
     cast,
     constant,
+    fit,
     function,
     infix,
     missing,
@@ -97,7 +98,7 @@ def _arithmetic(operator: Operator) -> Builder:
 def _narrow(node: Scalar, call: Call) -> Scalar:
     """Put a result that fits 64 bits, and was computed in 128, into 64."""
     narrow = call.kind.type is Type.INTEGER and not call.kind.wide
-    return try_cast(node, "int64") if narrow and any(argument.kind.wide for argument in call.arguments) else node
+    return fit(node, "int64") if narrow and any(argument.kind.wide for argument in call.arguments) else node
 
 
 def _whole_division(operator: Operator) -> Builder:
@@ -108,7 +109,7 @@ def _whole_division(operator: Operator) -> Builder:
         if not any(kind.wide or kind.range[0] == -(1 << 63) for kind in _kinds(call)) and not call.kind.wide:
             left, right = nodes
         divided = infix(operator, left, _nonzero(right))
-        return divided if call.kind.wide else try_cast(divided, "int64")
+        return divided if call.kind.wide else fit(divided, "int64")
 
     return build
 
@@ -159,9 +160,13 @@ def _nullif(call: Call, nodes: list[Scalar]) -> Scalar:
 def _plain(name_: Function, to: Storage | None = None) -> Builder:
     def build(call: Call, nodes: list[Scalar]) -> Scalar:
         called = function(name_, *nodes)
-        return try_cast(called, to) if to else called
+        return fit(called, to) if to else called
 
     return build
+
+
+def _round_by(name_: Function) -> Builder:
+    return lambda call, nodes: try_cast(function(name_, *nodes), "int64")
 
 
 def _real(name_: Function) -> Builder:
@@ -195,8 +200,8 @@ LOWERED: Mapping[str, Builder] = {
     "greatest": _extreme("greatest"),
     "to_real": lambda call, nodes: cast(nodes[0], "real"),
     "to_integer": lambda call, nodes: try_cast(nodes[0], "int64"),
-    "floor": _plain("floor", "int64"),
-    "ceil": _plain("ceil", "int64"),
+    "floor": _round_by("floor"),
+    "ceil": _round_by("ceil"),
     "sqrt": _real("sqrt"),
     "ln": _real("ln"),
     "exp": _real("exp"),

@@ -25,7 +25,7 @@ Privacy:
     Ref: SOUNDNESS 5 and 6; query.ops.Aggregate for what follows.
 """
 
-from hubbub.engines.lower.grid_steps import cut_in_proportion
+from hubbub.engines.lower.grid_steps import add_steps, cut_in_proportion
 from hubbub.engines.lower.histogram import CODE, FULL, SO_FAR, owners
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.nodes.queries import Query, RowSource
@@ -46,7 +46,6 @@ from hubbub.engines.nodes.words import (
     with_once,
     within,
 )
-from hubbub.errors import ParameterError
 from hubbub.policy.kinds import Type, of
 from hubbub.query.ops import Aggregate, Measure, Tally, Together
 
@@ -118,7 +117,7 @@ def gather(op: Aggregate, coded: Query) -> Query:
         if tally.measure is Measure.TOTAL:
             if tally.argument is None:
                 raise ParameterError("argument", "given for a total", None)
-            shown.append(alias(function("sum", name(f"s{index}")), steps(index)))
+            shown.append(alias(add_steps(tally, name(f"s{index}")), steps(index)))
     by = owners(grouped=bool(op.groups))
     return select(within(coded), *by, *shown, by=by)
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hubbub.engines.lower import total_limit as together
-from hubbub.engines.lower.grid_steps import bound_total, cut_in_proportion, find_ends, steps
+from hubbub.engines.lower.grid_steps import add_steps, bound_total, cut_in_proportion, find_ends, steps
 from hubbub.engines.lower.histogram import CODE, NEXT, PLACE
 from hubbub.engines.lower.scalars import once
 from hubbub.engines.lower.unit_operations import UNIT, alike
@@ -95,7 +95,7 @@ def _gather_rows(index: int, tally: Tally) -> Scalar | None:
         case Measure.TOTAL:
             if value is None:
                 raise ParameterError("argument", "given for a total", None)
-            return bound_total(cut_in_proportion(function("sum", value), many, tally.most_rows), tally.bounds)
+            return bound_total(cut_in_proportion(add_steps(tally, value), many, tally.most_rows), tally.bounds)
 
 
 def add_limited(op: Aggregate, pairs: Query) -> Query:
@@ -196,7 +196,7 @@ def add_chosen(op: Aggregate, chosen: Query, carried: Sequence[str]) -> Query:
             continue
         value = STAR if tally.argument is None else name(f"s{index}")
         if tally.measure is Measure.TOTAL:
-            made.append(alias(case((alone, function("sum", value)), otherwise=cast(every, "int128")), f"t{index}"))
+            made.append(alias(case((alone, add_steps(tally, value)), otherwise=cast(every, "int128")), f"t{index}"))
         else:
             made.append(alias(case((alone, function("count", value)), otherwise=every), f"t{index}"))
     by = [own, name(CODE)]

@@ -34,13 +34,13 @@ Function = Literal[
     "start_of_day", "start_of_month", "start_of_quarter", "start_of_week", "start_of_year", "substring", "trim",
     "truncate", "upper", "weekday", "words", "year",
     # of several rows
-    "any_true", "all_true", "count", "list", "max", "min", "paragraph", "sum",
+    "any_true", "all_true", "count", "list", "max", "min", "paragraph", "sum", "sum_small",
     # of a row among others
     "dense_rank", "lag", "lead", "rank", "row_number",
 ]  # fmt: skip
 """Functions by our names. ``item`` of a list counts from 1; ``words`` puts texts of one row, and ``paragraph`` those of
-several rows, one after the other with a space between them. ``any_true`` and ``all_true`` are the greatest and the
-least of conditions; ``days_between`` is a whole number."""
+several rows, one after the other with a space between them. ``sum_small`` adds whole numbers that 32 bits hold.
+``any_true`` and ``all_true`` are the greatest and the least of conditions; ``days_between`` is a whole number."""
 
 JoinForm = Literal["inner", "left", "full", "semi", "anti"]
 """Beside each other, or (the last two) the rows of the left side that have a partner, or none."""
@@ -155,11 +155,16 @@ class IsNull(Scalar):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Scalar):
-    """A value as another type. A safe one gives NULL where it fails; any other cannot fail where it is used."""
+    """A value as another type. A safe one gives NULL where it fails; any other cannot fail where it is used.
+
+    Of a safe one that ``fits``, it is proven where it is built that it does not fail either. An engine that casts
+    safely without looking at the value first may forget that.
+    """
 
     piece: Scalar
     to: Storage
     safe: bool = False
+    fits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,11 @@ def try_cast(piece: Scalar, to: Storage) -> Scalar:
     return Cast(piece, to, True)
 
 
+def fit(piece: Scalar, to: Storage) -> Scalar:
+    """Cast safely where the value is known to fit."""
+    return Cast(piece, to, True, True)
+
+
 def function(called: Function, *arguments: Scalar) -> Apply:
     """Apply a function."""
     return Apply(called, arguments)

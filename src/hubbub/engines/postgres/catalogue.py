@@ -120,6 +120,9 @@ FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS s ON s.oid = c.rel
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND s.nspname = ANY (%s)
   AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1, 2"""
+_SCHEMAS = """
+SELECT s.nspname::text FROM pg_catalog.pg_namespace AS s
+WHERE s.nspname <> 'information_schema' AND s.nspname NOT LIKE 'pg\\_%' ORDER BY 1"""
 _VIEWS = {"v": "a view", "m": "a materialized view"}
 _OTHER_RELATIONS = {"f": "a foreign table", "S": "a sequence", "c": "a composite type", "i": "an index"}
 
@@ -262,6 +265,11 @@ def explain_unfitness(cursor: "Cursor[Any]") -> str | None:
 def list_tables(cursor: "Cursor[Any]", schemas: Sequence[str]) -> list[tuple[str, str]]:
     """Name the tables of some schemas of which the role may read something, partitions left out."""
     return [(str(schema), str(table)) for schema, table in cursor.execute(_LISTED, [list(schemas)]).fetchall()]
+
+
+def list_schemas(cursor: "Cursor[Any]") -> list[str]:
+    """Name the schemas but the system's."""
+    return [str(schema) for (schema,) in cursor.execute(_SCHEMAS).fetchall()]
 
 
 def quote_identifier(name: str) -> str:

@@ -25,7 +25,15 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from hubbub.engines.answers import Op, doubt_facts, make_decoder, read_text, tables_of
+from hubbub.engines.answers import (
+    Op,
+    doubt_facts,
+    lower_request,
+    make_decoder,
+    read_text,
+    relation_of,
+    tables_of,
+)
 from hubbub.engines.base import Run
 from hubbub.engines.dialects.dialect import KeyList, SqlStatement
 from hubbub.engines.dialects.postgres import POSTGRES
@@ -129,20 +137,8 @@ class Postgres:
 
     def show(self, request: Request, *, tables: Mapping[str, Table]) -> SqlStatement:
         """Return the statement that a request would run, for the owner: texts and keys are its parameters."""
-        match request:
-            case Tallies(aggregate=aggregate):
-                lower: Callable[[Any, Mapping[str, Table], Origins], Lowered] = lowered
-                op: Any = aggregate
-            case DenseCells(aggregate=aggregate) | SparseCells(aggregate=aggregate):
-                lower, op = dense.statement, aggregate
-            case Totals():
-                lower, op = totals.statement, request
-            case BlockRows(relation=relation, columns=columns, blocks=blocks):
-                prepared = self._look(relation, tables)
-                asked = dealing.statement(relation, columns, tables, _origins(prepared), blocks=blocks)
-                return print_statement(asked, POSTGRES)
-        prepared = self._look(op.input, tables)
-        return print_statement(lower(op, tables, _origins(prepared)), POSTGRES)
+        prepared = self._look(relation_of(request), tables)
+        return print_statement(lower_request(request, tables, _origins(prepared)), POSTGRES)
 
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """Return the columns of a table that the role may read, with their types as policies know them."""

@@ -88,7 +88,7 @@ def check_servers(policy: Policy, *, is_pushed: bool) -> list[ServerReport]:
 def check_role(tables: Sequence[Table], *, temporary: str) -> None:
     """Refuse a role that can see or do more than to read what is declared, with the statements that would mend it."""
     with read_snapshot(tables[0].source) as cursor:
-        role, excess = find_excess(cursor, _declared(tables), temporary=temporary)
+        role, excess = find_excess(cursor, _declare(tables), temporary=temporary)
     if excess:
         more = f" (and {len(excess) - 1} more: run hubbub check)" if len(excess) > 1 else ""
         statements = "\n".join(dict.fromkeys(statement for one in excess for statement in one.statements))
@@ -107,7 +107,7 @@ def find_unfitness(source: TableSource) -> str | None:
 
 def _check_server(tables: Sequence[Table], policy: Policy, *, is_pushed: bool) -> ServerReport:
     with read_snapshot(tables[0].source) as cursor:
-        role, excess = _find(cursor, _declared(tables), temporary=policy.limits.temporary, is_pushed=is_pushed)
+        role, excess = _find(cursor, _declare(tables), temporary=policy.limits.temporary, is_pushed=is_pushed)
         catalogue = {table.name: read_table(cursor, *_place(table)) for table in tables}
         warnings = _settings(cursor) if is_pushed else []
     dsn = tables[0].source.dsn
@@ -138,7 +138,7 @@ def _find(
     return role, excess
 
 
-def _declared(tables: Iterable[Table]) -> Declared:
+def _declare(tables: Iterable[Table]) -> Declared:
     found: dict[tuple[str, str], frozenset[str]] = {}
     for table in tables:
         place = _place(table)

@@ -42,6 +42,15 @@ neighbors = "add-remove"      # or "replace-one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnConstraints:
+    """What constraints and types say of a column."""
+
+    is_required: bool = False
+    is_unique: bool = False
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableDraft:
     """A table to write about."""
 
@@ -60,6 +69,20 @@ class TableDraft:
     """Whether the owner has confirmed the types: they are comments otherwise."""
     has_path: bool = False
     """Whether the owner has confirmed the first of the steps."""
+    schema_name: str | None = None
+    """The schema of a server's table."""
+    facts: Mapping[str, ColumnConstraints] = field(default_factory=dict)
+    """What a server's catalogue says of columns."""
+    foreign: tuple[PathStep, ...] | None = None
+    """The foreign keys of a server's table to other drafted tables."""
+    unit_keys: tuple[str, ...] = ()
+    """Columns that a foreign key leads to a column that names the unit: each could name it, or somebody else."""
+    problem: str | None = None
+    """Why it cannot be asked, if it cannot."""
+
+    def is_kept_unique(self, column: str) -> bool:
+        """Return whether a constraint keeps a column unique."""
+        return column in self.facts and self.facts[column].is_unique
 
 
 def starter(drafts: Sequence[TableDraft], *, account: str = "people", ledger: str = "hubbub.ledger") -> str:
@@ -69,12 +92,21 @@ def starter(drafts: Sequence[TableDraft], *, account: str = "people", ledger: st
 
 
 def _table(draft: TableDraft, drafts: Sequence[TableDraft]) -> str:
+    if draft.problem is not None:
+        return f"# {header('tables', draft.name)} cannot be asked. {draft.problem}\n"
     lines = [header("tables", draft.name), f"path = {text(draft.path)}", f"format = {text(draft.format)}"]
+    if draft.schema_name is not None:
+        lines.append(f"schema = {text(draft.schema_name)}")
     if draft.table is not None:
         lines.append(f"table = {text(draft.table)}")
+    if draft.schema_name is not None:
+        lines.append("# copy = true               # ask a copy, made when it is opened, and not the server")
+    is_single = draft.unit is not None and draft.is_kept_unique(draft.unit)
     lines += [
-        *_unit(draft),
-        "# unique = true             # if a person has at most one row",
+        *_unit(draft, drafts),
+        "unique = true               # a constraint keeps a person to one row"
+        if is_single
+        else "# unique = true             # if a person has at most one row",
         '# size = 1000               # how many people there are, if that is public: with unique, and "replace-one"',
         "",
     ]
@@ -85,14 +117,17 @@ def _table(draft: TableDraft, drafts: Sequence[TableDraft]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _unit(draft: TableDraft) -> list[str]:
+def _unit(draft: TableDraft, drafts: Sequence[TableDraft]) -> list[str]:
     """Say whose the rows are, or how it could be said: what keeps them private before what makes them public."""
     if draft.unit is not None:
         return [f"unit = {text(draft.unit)}"]
-    lines = []
+    lines = [f"# unit = {text(column)}   # whose rows a foreign key leads to" for column in draft.unit_keys]
     for place, step in enumerate(draft.steps):
         mark = "" if draft.has_path and place == 0 else "# "
-        lines.append(f"{mark}{write_step(step)}   # if {step.key} stands in one row of {step.table} alone")
+        target = next((other for other in drafts if other.name == step.table), None)
+        kept = target is not None and target.is_kept_unique(step.key)
+        why = "as a foreign key says" if kept else f"if {step.key} stands in one row of {step.table} alone"
+        lines.append(f"{mark}{write_step(step)}   # {why}")
     if not lines:
         lines.append('# unit = "…"                # the column that says whose a row is: the person, patient, device')
     if not (draft.has_path and draft.steps):
@@ -114,7 +149,10 @@ def _column(draft: TableDraft, name: str, engine: str | None, *, key: bool, take
     if key:
         mark = "" if taken else "# "
         return f"{mark}{key_of(name)} = {{ unique = true }}   # so that rows of other tables find their unit"
-    return f"# {key_of(name)} = {{ {_hint(kind)} }}   # {kind}"
+    known = draft.facts.get(name, ColumnConstraints())
+    keys = f"keys = [{', '.join(map(text, known.labels))}]" if known.labels else None
+    hint = ", ".join([keys or _hint(kind), *(["nullable = false"] if known.is_required else [])])
+    return f"# {key_of(name)} = {{ {hint} }}   # {kind}{', the labels of its enum' if keys else ''}"
 
 
 def _text_column(draft: TableDraft, name: str, *, unit: bool, leads: bool, key: bool, taken: bool) -> str:

@@ -43,14 +43,15 @@ def combine(
 
     asked = zip(plan.question.asked, plan.parts, strict=True)
     if plan.beside is not None:  # one row, each of its numbers from the group of its condition
-        places = zip(plan.beside.places, asked, strict=True)
         cell_at = [
-            (NoisyCell(plan.margins, numbers_of, place, confidence), each, part) for place, (each, part) in places
+            (NoisyCell(plan.margins, numbers_of, place, confidence), each, part)
+            for place, (each, part) in zip(plan.beside.places, asked, strict=True)
         ]
         return [[each.function.combine(each, part, cell) for cell, each, part in cell_at]]
-    every = NoisyCells(plan.margins, numbers_of, plan.cells if cells is None else cells, confidence)
+    places = range(plan.cells if cells is None else cells)
+    every = NoisyCells(plan.margins, numbers_of, places, confidence)
     columns = [each.function.combine_all(each, part, every) for each, part in asked]
-    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(every.cells)]
+    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in places]
 
 
 @dataclass(frozen=True, slots=True)

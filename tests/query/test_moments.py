@@ -1,24 +1,27 @@
 """Covariance, correlation and regression: the truth without noise, and intervals that hold it."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hubbub.mechanisms import Geometric
+from hubbub.noise.weighted_sums import NoiseLaw
 from hubbub.policy.kinds import Type, of
 from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors
-from hubbub.query.aggregates.covariance import Moment, PairSums, Range, combine_moments
+from hubbub.query.aggregates.joint_sums import JointSums, Middle
+from hubbub.query.aggregates.pair_moments import Moment, PairMoments, combine_moments
 from hubbub.query.answer.stored import combine
 from hubbub.query.expression import Column
 from hubbub.query.ops import Measure
+from hubbub.query.plan.inversion import NoisyArray
 from hubbub.query.plan.plan import Plan
-from hubbub.query.plan.statistic import NoisyNumber, NoisySum
+from hubbub.query.plan.statistic import NoisyNumber
 from tests.query import generate, interpreter
 from tests.query.asking import policy
 from tests.query.further import both_ends_of
@@ -130,74 +133,57 @@ def test_neighbours_stay_within_the_plan(neighbors: Neighbors, delta: Fraction) 
         _within(found, _answers(found, tables), _answers(found, tables | {"stays": rng.sample(other, len(other))}))
 
 
-@pytest.mark.parametrize("epsilon", [2, 200])
-def test_intervals_hold_the_truth(epsilon: int) -> None:
-    """Whenever every sum is within its margin, at any corner of the box."""
-    pairs = [(float(x), y) for x, y in zip(range(0, 100, 4), itertools.cycle((5, 60, 100)), strict=False)]
-    found = planned(ALL.replace("covar_samp(cost, age), ", ""), epsilon=epsilon)
-    tables = rows(pairs)
-    exact, meant = _answers(found, tables), [one.value for one in numbers(found, tables)]
-    reach = [int(found.margins.bound(tally, 0.05 / 4) / tally.grid) for tally in found.aggregate.tallies]
-    rng, narrow = Random(3), 0
-    for _ in range(60):
-        noisy = [[one + rng.choice((-1, 0, 1)) * reach[at] for one in own] for at, own in enumerate(exact)]
-        (cell,) = combine(found, noisy)
-        for one, number in zip(meant, cell, strict=True):
-            if number.low is None or number.high is None:
-                continue
-            assert isinstance(one, float)
-            assert number.low - 1e-9 <= one <= number.high + 1e-9
-            narrow += 1
-    assert narrow > 100, "there are intervals to speak of"
-
-
-def sums(value: int, squares: int | None = None, *, margin: int = 0) -> PairSums:
-    own = None if squares is None else NoisySum(F(squares), F(margin))
-    return PairSums(NoisySum(F(value), F(margin)), F(0), (F(-10), F(10)), own)
-
-
-def ask(moment: Moment, count: int, products: int, *, spread: int = 100, margin: int = 0) -> Any:
-    first, second = sums(0, spread, margin=margin), sums(0, spread, margin=margin)
-    return combine_moments(moment, NoisySum(F(count), F(margin)), first, second, NoisySum(F(products), F(margin)))
+def ask(moment: Moment, count: float, products: float, *, spread: float = 100, scale: float = 0) -> NoisyNumber:
+    """Values between −10 and 10 whose sums are 0, so that both half widths are 10; each sum has a noise of its own."""
+    held = [count, 0.0, products / 100, 0.0, spread / 100, spread / 100]
+    noises = [tuple(float(own == at) for own in range(6)) for at in range(6)]
+    arrays = [NoisyArray(np.array([value]), weights) for value, weights in zip(held, noises, strict=True)]
+    laws = (NoiseLaw(scale),) * 6
+    sums = JointSums(arrays[0], tuple(arrays[1:]), laws, 0.05)
+    pairs = PairMoments(sums, arrays[1], arrays[3], arrays[2], arrays[4], arrays[5])
+    middle = Middle.of((F(-10), F(10)))
+    (found,) = combine_moments(moment, pairs, (middle, middle))
+    return found
 
 
 def test_a_count_below_one_says_nothing() -> None:
-    assert ask(Moment.CORR, 0, 5) == (None, -1.0, 1.0)
-    assert ask(Moment.COVAR_POP, 0, 5) == (None, -100.0, 100.0)
-    assert ask(Moment.REGR_SLOPE, 0, 5) == (None, None, None)
-    assert ask(Moment.COVAR_SAMP, 1, 5) == (None, -100.0, 100.0)
-    assert ask(Moment.COVAR_SAMP, 2, 5) == (5.0, 5.0, 5.0)
+    assert ask(Moment.CORR, 0, 5) == NoisyNumber(None, -1.0, 1.0)
+    assert ask(Moment.COVAR_POP, 0, 5) == NoisyNumber(None, -100.0, 100.0)
+    assert ask(Moment.REGR_SLOPE, 0, 5) == NoisyNumber(None, None, None)
+    assert ask(Moment.REGR_INTERCEPT, 0, 5) == NoisyNumber(None, None, None)
+    assert ask(Moment.COVAR_SAMP, 1, 5) == NoisyNumber(None, -100.0, 100.0)
+    assert ask(Moment.COVAR_SAMP, 2, 5) == NoisyNumber(5.0, 5.0, 5.0)
 
 
-def test_a_count_that_may_be_below_one_has_a_number_and_no_more() -> None:
-    value, low, high = ask(Moment.COVAR_POP, 2, 10, margin=2)
-    assert (value, low, high) == (5.0, -100.0, 100.0)
-    assert ask(Moment.COVAR_POP, 3, 9, margin=2)[1:] != (-100.0, 100.0)
+def test_a_count_within_its_own_noise_has_a_number_and_no_more() -> None:
+    found = ask(Moment.COVAR_POP, 2, 10, scale=1)
+    assert (found.value, found.low, found.high) == (5.0, -100.0, 100.0)
+    narrow = ask(Moment.COVAR_POP, 40, 1000, scale=1)
+    assert -100 < narrow.low < 25 == narrow.value < narrow.high < 100
 
 
 def test_a_spread_of_nothing_has_no_correlation_and_no_slope() -> None:
-    assert ask(Moment.CORR, 10, 5, spread=0) == (None, -1.0, 1.0)
-    assert ask(Moment.REGR_SLOPE, 10, 5, spread=0) == (None, None, None)
-    assert ask(Moment.REGR_INTERCEPT, 10, 5, spread=0) == (None, None, None)
+    assert ask(Moment.CORR, 10, 5, spread=0) == NoisyNumber(None, -1.0, 1.0)
+    assert ask(Moment.REGR_SLOPE, 10, 5, spread=0) == NoisyNumber(None, None, None)
+    assert ask(Moment.REGR_INTERCEPT, 10, 5, spread=0) == NoisyNumber(None, None, None)
 
 
-def test_a_spread_that_may_be_nothing_has_a_number_and_no_more() -> None:
-    assert ask(Moment.CORR, 10, 5, spread=2, margin=3) == (1.0, -1.0, 1.0)
-    assert ask(Moment.REGR_SLOPE, 10, 4, spread=2, margin=3) == (2.0, None, None)
-    assert ask(Moment.REGR_INTERCEPT, 10, 4, spread=2, margin=3) == (0.0, None, None)
+@pytest.mark.parametrize(("deviations", "has_end"), [(2.9, False), (3.1, True)])
+def test_a_variance_of_less_than_three_deviations_has_a_number_and_no_end(deviations: float, has_end: bool) -> None:
+    """The noise of n times a variance about a mean of 0 is that of the squares, less the variance times that of n."""
+    share = 1 / 1000  # of the greatest variance
+    off = math.sqrt(2 * (1 + share**2)) * deviations
+    scale = 1000 * share / off
+    found = [ask(each, 1000, 0, spread=100 * share * 1000, scale=scale) for each in (Moment.REGR_SLOPE, Moment.CORR)]
+    assert [number.value for number in found] == pytest.approx([0, 0])
+    assert (found[0].low is not None, found[0].high is not None) == (has_end, has_end)
+    assert ((found[1].low, found[1].high) != (-1.0, 1.0)) is has_end
 
 
 def test_correlations_stay_between_minus_one_and_one() -> None:
-    assert ask(Moment.CORR, 10, 500, spread=100)[0] == 1.0
-    assert ask(Moment.CORR, 10, -500, spread=100)[0] == -1.0
-    assert ask(Moment.COVAR_POP, 10, 5000)[0] == 100.0
-
-
-def test_ranges() -> None:
-    one, other = Range(F(1), F(-1), F(2)), Range(F(3), F(2), F(4))
-    assert one.times(other) == Range(F(3), F(-4), F(8))
-    assert one.less(other) == Range(F(-2), F(-5), F(0))
-    assert one.cut(F(0), F(1)) == Range(F(1), F(0), F(1))
+    assert ask(Moment.CORR, 10, 500, spread=100).value == 1.0
+    assert ask(Moment.CORR, 10, -500, spread=100).value == -1.0
+    assert ask(Moment.COVAR_POP, 10, 5000).value == 100.0
 
 
 def test_columns_without_bounds_have_their_name_in_the_plan() -> None:

@@ -1,7 +1,6 @@
 """avg: a noisy total over a noisy count, of the same rows or of units' own averages."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -9,21 +8,18 @@ from sqlglot import exp
 from hubbub.policy.kinds import outward
 from hubbub.query.aggregates.function import (
     CONFIDENCE,
-    AggregateFunction,
+    JointFunction,
     Margins,
-    NoisyCell,
     NoisyCells,
-    divide,
     name_mechanism,
     shorten,
 )
+from hubbub.query.aggregates.joint_sums import divide_sums_of
 from hubbub.query.aggregates.widening import share_of_mean, widen_mean
 from hubbub.query.check.bounds import Interval
 from hubbub.query.ops import Measure, Tally
-from hubbub.query.plan.both_ends import BothEnds
 from hubbub.query.plan.collect import Collector, Ingredients, count_steps, middle_of
-from hubbub.query.plan.ratios import divide_ends, divide_sums
-from hubbub.query.plan.statistic import NoisyNumber, TallyStatistic, scale_steps
+from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 from hubbub.query.read.aggregate_clauses import PER_GROUP, PER_ROW, BoundedAvg, take_bounds
 
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Average(AggregateFunction):
+class _Average(JointFunction):
     """A mean."""
 
     bounds_taken: ClassVar[tuple[str, ...]] = (PER_GROUP, PER_ROW)
@@ -55,17 +51,9 @@ class _Average(AggregateFunction):
         count = collector.count(asked.argument)
         return Ingredients(tallies=(count, total), bounds=bounds, mean=(count, total))
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
-        """Return the mean within its bounds."""
-        return combine_mean(part, cell)
-
     def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
-        """Return the means of all groups, without fractions for each."""
-        try:
-            found = _combine_means(part, cells)
-        except OverflowError:  # beyond what a float holds, before it is clamped
-            found = None
-        return super(_Average, self).combine_all(asked, part, cells) if found is None else found
+        """Return the means of all groups within their bounds."""
+        return combine_means(part, cells)
 
     def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
         """Return what the mean gets of what an interval may miss."""
@@ -111,54 +99,11 @@ def _measure_averages(asked: Asked, collector: Collector, each: Interval) -> Ing
     return Ingredients(tallies=(count, total), bounds=each, per_group=each, mean=(count, total))
 
 
-def combine_mean(part: Ingredients, cell: NoisyCell) -> NoisyNumber:
-    """Return a mean of a count and a total, however these were measured."""
+def combine_means(part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+    """Return means of a count and a total, however these were measured."""
     assert part.bounds is not None
-    if part.size is not None:
-        known, added = part.sums(cell, 1 - cell.confidence)
-        return divide(known, added, part.tallies[0].origin, part.bounds)
-    assert part.mean is not None
-    count, total = part.mean
-    own = cell.margins.find(total)
-    beta = (1 - cell.confidence) / len(part.tallies)
-    rows, added = cell.sum(count, beta), cell.sum(total, beta)
-    if isinstance(own.take, BothEnds) and count in own.take.tells:
-        off = own.take.bound_mean_error(own.mechanism, 1 - cell.confidence)
-        return _mean_of_ends(rows.value, added.value, off, total.origin, part.bounds)
-    return divide(rows, added, total.origin, part.bounds)
-
-
-def _combine_means(part: Ingredients, cells: NoisyCells) -> list[NoisyNumber] | None:
-    """Return the means of all groups; None where a count or a total is measured in another way than these."""
-    if part.mean is None:
-        return None
-    assert part.bounds is not None
-    count, total = part.mean
-    margins = cells.margins
-    own, counted = margins.find(total), margins.find(count)
-    numbers, beta = cells.numbers(own), (1 - cells.confidence) / len(part.tallies)
-    if isinstance(own.take, BothEnds) and count in own.take.tells:
-        take, off = own.take, own.take.bound_mean_error(own.mechanism, 1 - cells.confidence)
-        ends, half = take.list_ends(numbers, cells.cells), take.half
-        found = divide_ends(ends, half=half, grid=total.grid, off=off, origin=total.origin, bounds=part.bounds)
-    elif isinstance(own.take, TallyStatistic) and isinstance(counted.take, TallyStatistic):
-        totals = scale_steps(numbers, cells.cells, total, margins.bound(total, beta))
-        counts = scale_steps(cells.numbers(counted), cells.cells, count, margins.bound(count, beta))
-        found = divide_sums(totals, counts, origin=total.origin, bounds=part.bounds)
-    else:
-        return None
-    return [NoisyNumber(*each) for each in found]
-
-
-def _mean_of_ends(count: Fraction, total: Fraction, off: Fraction, origin: Fraction, bounds: Interval) -> NoisyNumber:
-    """Return a mean from distances a and b from both bounds. Of a mean that is the part w of the way down from the
-    upper one, w · a = (1 − w) · b: so w · (a + b) − b is noise alone, and within ``off``. That is solved for w."""
-    low, high = bounds
-    if count <= 0:
-        return NoisyNumber(None, float(low), float(high))
-    value, away = origin + total / count, off / count
-    found = [float(max(low, min(high, end))) for end in (value, value - away, value + away)]
-    return NoisyNumber(found[0] if count >= 1 else None, *found[1:])
+    total = part.tallies[-1]
+    return divide_sums_of(part, cells, origin=total.origin, bounds=part.bounds, least=1)
 
 
 AVG = _Average(

@@ -22,7 +22,8 @@ from hubbub.query.expression import Expression
 from hubbub.query.ops import Tally
 from hubbub.query.plan.choice import HistogramStatistic
 from hubbub.query.plan.collect import Collector, Ingredients
-from hubbub.query.plan.statistic import NoisyNumber, NoisySum, QueryMeasurement, Statistic
+from hubbub.query.plan.ratios import Ratios
+from hubbub.query.plan.statistic import NoisyNumber, NoisySum, QueryMeasurement, Statistic, scale_steps
 from hubbub.query.question import Asked
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class NoisyCell:
     def _steps(self, own: QueryMeasurement, tally: Tally) -> int | Fraction:
         return own.take.decode(self.numbers(own), self.cell, tally)
 
+    @property
+    def alone(self) -> "NoisyCells":
+        """Return it as the only one of several groups."""
+        return NoisyCells(self.margins, self.numbers, (self.cell,), self.confidence)
+
     def read(self, statistic: HistogramStatistic) -> Sequence[int]:
         """Return what was drawn for a choice, or for the bins of a histogram."""
         return statistic.read_group(self.numbers(self.margins.find_choice(statistic)), self.cell)
@@ -99,23 +105,27 @@ class NoisyCell:
 
 @dataclass(frozen=True, slots=True)
 class NoisyCells:
-    """The noisy numbers of all groups."""
+    """The noisy numbers of several groups: of all, or of one by itself."""
 
     margins: Margins
     numbers: Callable[[QueryMeasurement], Sequence[int]]
-    cells: int
+    places: Sequence[int]
     confidence: float
 
     def __iter__(self) -> Iterator[NoisyCell]:
-        for cell in range(self.cells):
-            yield NoisyCell(self.margins, self.numbers, cell, self.confidence)
+        for place in self.places:
+            yield NoisyCell(self.margins, self.numbers, place, self.confidence)
 
     def list_numbers(self, tally: Tally) -> list[NoisyNumber]:
         """Return a sum or count that is shown as it is, of all groups."""
         own, beta = self.margins.find(tally), 1 - self.confidence
-        margin = self.margins.bound(tally, beta)
-        numbers, cells = self.numbers(own), self.cells
-        return own.take.estimate_numbers(own.mechanism, numbers, tally, cells=cells, margin=margin, beta=beta)
+        margin, numbers = self.margins.bound(tally, beta), self.numbers(own)
+        return own.take.estimate_numbers(own.mechanism, numbers, tally, places=self.places, margin=margin, beta=beta)
+
+    def list_ratios(self, tally: Tally) -> Ratios:
+        """Return a sum or count of all groups, exactly, in its own units."""
+        own = self.margins.find(tally)
+        return scale_steps(own.take.list_steps(self.numbers(own), self.places, tally), tally)
 
 
 Builder = Callable[[Sequence[Any]], exp.Expr]
@@ -231,6 +241,20 @@ class AggregateFunction(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JointFunction(AggregateFunction):
+    """A function of several noisy sums, whose interval follows from the joint law of their noise."""
+
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the number of one group, as that of several."""
+        (number,) = self.combine_all(asked, part, cell.alone)
+        return number
+
+    @abstractmethod
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the numbers of all groups, with the intervals that the joint law gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdditiveFunction(AggregateFunction):
     """One noisy tally, shown as it is."""
 
@@ -292,21 +316,3 @@ def shorten(value: Fraction) -> str:
 def whole_numbers(*, nullable: bool = True) -> Kind:
     """Return the kind of noisy whole numbers."""
     return integer(-MOST_NOISY, MOST_NOISY, nullable=nullable)
-
-
-def divide(count: Any, total: Any, origin: Fraction, bounds: Interval, *, least: int = 1) -> NoisyNumber:
-    """Return a ratio within bounds: its interval is the box of both margins, and all of the bounds where the count may
-    be below the least that it is where there is anything."""
-    low, high = bounds
-    if count.value < least or count.value <= 0:
-        return NoisyNumber(None, float(low), float(high))
-
-    def clamp(value: Fraction) -> float:
-        return float(max(low, min(high, value)))
-
-    value = clamp(origin + total.value / count.value)
-    fewest, most = count.value - count.margin, count.value + count.margin
-    if fewest < least or fewest <= 0:
-        return NoisyNumber(value, float(low), float(high))
-    ends = [origin + (total.value + sign * total.margin) / size for sign in (-1, 1) for size in (fewest, most)]
-    return NoisyNumber(value, clamp(min(ends)), clamp(max(ends)))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.errors import MissingBounds
-from hubbub.query.aggregates.average import combine_mean
-from hubbub.query.aggregates.function import AggregateFunction, NoisyCell
+from hubbub.query.aggregates.average import combine_means
+from hubbub.query.aggregates.function import JointFunction, NoisyCells
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call
@@ -35,7 +35,7 @@ class GeometricMean(exp.Expression, exp.AggFunc):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _GeometricMean(AggregateFunction):
+class _GeometricMean(JointFunction):
     """The root of the product of all values, of as high a degree as there are values."""
 
     buys_bounds: ClassVar[bool] = False  # bought bounds begin at 0 or below
@@ -61,13 +61,16 @@ class _GeometricMean(AggregateFunction):
         count = collector.count(argument)
         return Ingredients(tallies=(count, total), bounds=bounds, mean=(count, total))
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
-        """Return the exponential of the mean and of the ends of its interval, within the bounds."""
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the exponentials of the means and of the ends of their intervals, within the bounds."""
         assert part.bounds is not None
         low, high = (float(end) for end in part.bounds)
-        mean = combine_mean(replace(part, bounds=_bound_logarithms(part.bounds)), cell)
-        ends = (mean.value, mean.low, mean.high)
-        return NoisyNumber(*(None if end is None else max(low, min(high, math.exp(end))) for end in ends))
+
+        def raise_to(end: float | None) -> float | None:
+            return None if end is None else max(low, min(high, math.exp(end)))
+
+        means = combine_means(replace(part, bounds=_bound_logarithms(part.bounds)), cells)
+        return [NoisyNumber(*map(raise_to, (mean.value, mean.low, mean.high))) for mean in means]
 
     def clamps(self, asked: Asked, part: Ingredients) -> Iterator[tuple[str, Expression, Interval]]:
         """Say where values are clamped, before their logarithms are taken."""

@@ -2,26 +2,28 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 from sqlglot import exp
 
-from hubbub.query.aggregates.function import AggregateFunction, NoisyCell, list_clamps
-from hubbub.query.check.bounds import Interval
+from hubbub.query.aggregates.function import JointFunction, NoisyCells, list_clamps
+from hubbub.query.aggregates.joint_sums import JointSums, Middle, join_sums, make_numbers
 from hubbub.query.plan.collect import Collector, Ingredients
-from hubbub.query.plan.statistic import NoisyNumber, NoisySum
+from hubbub.query.plan.inversion import NoisyArray, invert_ratio
+from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hubbub.query.check.bounds import Interval
     from hubbub.query.expression import Expression
     from hubbub.query.read.aggregates import AggregateReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Variance(AggregateFunction):
+class _Variance(JointFunction):
     """A variance, or its root."""
 
     of_sample: bool
@@ -44,51 +46,55 @@ class _Variance(AggregateFunction):
         count = collector.count(argument)
         return Ingredients(tallies=(count, total, squares), bounds=bounds, mean=(count, total))
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
-        """Return the variance, or its root, within what the bounds allow."""
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the variances of all groups, or their roots, within what the bounds allow."""
         total, squares = part.tallies[-2:]
-        sums = part.sums(cell, (1 - cell.confidence) / len(part.tallies))
         assert part.bounds is not None
-        variance = combine_variance(*sums, shift=squares.origin, bounds=part.bounds, origin=total.origin)
-        return self._scale(variance, sums[0].value)
+        middle = Middle.of(part.bounds)
+        sums = join_sums(part, cells, (middle.half, middle.half**2))
+        first = sums.others[0].plus(sums.count, middle.shift(total))
+        second = sums.others[1].plus(sums.count, float(squares.origin / middle.half**2))
+        found = combine_variances(sums, first, second, of_sample=self.of_sample)
+        scale = float(middle.half) ** 2 if part.bounds[0] < part.bounds[1] else 0.0
 
-    def _scale(self, variance: NoisyNumber, count: Fraction) -> NoisyNumber:
-        if self.of_sample and count < 2:
-            return NoisyNumber(None, variance.low, variance.high)
-        factor = float(count / (count - 1)) if self.of_sample else 1.0
-
-        def scale(value: float | None) -> float | None:
+        def read(value: float | None) -> float | None:
             if value is None:
                 return None
-            return math.sqrt(value * factor) if self.is_rooted else value * factor
+            return math.sqrt(value * scale) if self.is_rooted else value * scale
 
-        return NoisyNumber(scale(variance.value), scale(variance.low), scale(variance.high))
+        return [NoisyNumber(*map(read, (number.value, number.low, number.high))) for number in found]
 
     def clamps(self, asked: Asked, part: Ingredients) -> "Iterator[tuple[str, Expression, Interval]]":
         """Say where the values are clamped; squares of them cannot be beyond."""
         return list_clamps([(asked.text, part.tallies[-2])])
 
 
-def combine_variance(
-    count: NoisySum, total: NoisySum, squares: NoisySum, *, shift: Fraction, bounds: Interval, origin: Fraction
-) -> NoisyNumber:
-    """Return mean square less squared mean, about the middle of the bounds, within what these allow."""
-    most = ((bounds[1] - bounds[0]) / 2) ** 2
-    if count.value < 1:
-        return NoisyNumber(None, 0.0, float(most))
-    middle = (bounds[0] + bounds[1]) / 2
-    mean = total.value / count.value + origin - middle
-    value = float(max(Fraction(0), min(most, shift + squares.value / count.value - mean**2)))
-    least, biggest = count.value - count.margin, count.value + count.margin
-    if least < 1:
-        return NoisyNumber(value, 0.0, float(most))
-    sizes = (least, biggest)
-    mean_ends = [origin - middle + (total.value + s * total.margin) / n for s in (-1, 1) for n in sizes]
-    square_ends = [shift + (squares.value + s * squares.margin) / n for s in (-1, 1) for n in sizes]
-    nearest = 0 if min(mean_ends) <= 0 <= max(mean_ends) else min(end**2 for end in mean_ends)
-    low = min(square_ends) - max(end**2 for end in mean_ends)
-    high = max(square_ends) - nearest
-    return NoisyNumber(value, float(max(Fraction(0), min(most, low))), float(max(Fraction(0), min(most, high))))
+def combine_variances(sums: JointSums, total: NoisyArray, squares: NoisyArray, *, of_sample: bool) -> list[NoisyNumber]:
+    """Return mean square less squared mean in all groups, of values between −1 and 1.
+
+    Let n rows have the mean m and the mean square v + m², and let N, S and Q be the noisy sums. With the noises z of
+    these and e = z_S − m·z_N it is an identity that
+
+        Q − S²/N − v·N = z_Q − 2·m·z_S + (m² − v)·z_N − e²/N.
+
+    The mean of e²/N is added, and the rest is a weighted sum of noises, so that v is found by inverting a test, with
+    S/N for m in its weights. Of a sample, n − 1 takes the place of n beside v.
+    """
+    count = sums.count
+    known = np.where(count.value >= 1, count.value, 1.0)
+    mean = np.clip(total.value / known, -1.0, 1.0)
+    away = total.plus(count, -mean)
+    least = 2 if of_sample else 1
+    top = squares.plus(total, -2 * mean).plus(count, mean * mean)
+    rest = squares.value - total.value**2 / known
+    bottom = NoisyArray(count.value - (least - 1), count.weights)
+    most = known / np.maximum(known - 1, 1.0) if of_sample else np.ones_like(known)
+    mended = NoisyArray(rest + sums.multiply(away, away) / known, top.weights)
+    ends = invert_ratio(mended, bottom, sums.laws, sums.beta, within=(0.0, float(least)))
+    lows, highs = (np.minimum(end, most).tolist() for end in ends)
+    values = np.clip(rest / np.maximum(bottom.value, 1.0), 0.0, most).tolist()
+    shown = [value if size >= least else None for value, size in zip(values, count.value.tolist(), strict=True)]
+    return make_numbers(shown, lows, highs)
 
 
 VAR_POP = _Variance(name="var_pop", titles=("VAR_POP",), nodes=(exp.VariancePop,), of_sample=False, is_rooted=False)

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from hubbub.errors import MissingBounds
 from hubbub.policy.kinds import outward
-from hubbub.query.aggregates.function import AggregateFunction, Margins, NoisyCell, divide, list_clamps
+from hubbub.query.aggregates.function import JointFunction, Margins, NoisyCells, list_clamps
+from hubbub.query.aggregates.joint_sums import divide_sums_of
 from hubbub.query.check.bounds import Interval
 from hubbub.query.expression import Expression
 from hubbub.query.functions import call
@@ -33,7 +34,7 @@ class WeightedAverage(exp.Expression, exp.AggFunc):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WeightedAverage(AggregateFunction):
+class _WeightedAverage(JointFunction):
     """A mean in which each row has a weight."""
 
     operands: ClassVar[frozenset[str]] = frozenset({"expression"})
@@ -61,13 +62,11 @@ class _WeightedAverage(AggregateFunction):
         total = collector.add_steps(there, outward(weights, grid), Fraction(0), grid, in_proportion=True)
         return Ingredients(tallies=(total, added), bounds=bounds, other_bounds=weights)
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
-        """Return the ratio, about the middle of the bounds."""
-        beta = (1 - cell.confidence) / len(part.tallies)
-        total, added = (cell.sum(tally, beta) for tally in part.tallies)
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the ratios, about the middle of the bounds."""
         assert part.bounds is not None
         middle = Fraction(float((part.bounds[0] + part.bounds[1]) / 2))  # as the rows had it subtracted
-        return divide(total, added, middle, part.bounds, least=0)
+        return divide_sums_of(part, cells, origin=middle, bounds=part.bounds, least=0)
 
     def clamps(self, asked: Asked, part: Ingredients) -> Iterator[tuple[str, Expression, Interval]]:
         """Say where values and weights are clamped."""

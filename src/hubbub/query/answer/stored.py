@@ -39,14 +39,14 @@ def combine(
     numbers_of = read_numbers(plan, noisy)
     asked = zip(plan.question.asked, plan.parts, strict=True)
     if plan.beside is not None:  # one row, each of its numbers from the group of its condition
-        places = zip(plan.beside.places, asked, strict=True)
         cell_at = [
-            (NoisyCell(plan.margins, numbers_of, place, confidence), each, part) for place, (each, part) in places
+            (NoisyCell(plan.margins, numbers_of, place, confidence), each, part)
+            for place, (each, part) in zip(plan.beside.places, asked, strict=True)
         ]
         return [[each.function.combine(each, part, cell) for cell, each, part in cell_at]]
-    many, margins = plan.cells if cells is None else cells, plan.margins
-    columns = [_combine_column(each, part, margins, numbers_of, many, confidence) for each, part in asked]
-    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in range(many)]
+    places, margins = range(plan.cells if cells is None else cells), plan.margins
+    columns = [_combine_column(each, part, margins, numbers_of, places, confidence) for each, part in asked]
+    return [list(numbers) for numbers in zip(*columns, strict=True)] if columns else [[] for _ in places]
 
 
 def read_numbers(plan: Plan, noisy: Sequence[Sequence[int]]) -> Numbers:
@@ -61,13 +61,13 @@ def read_numbers(plan: Plan, noisy: Sequence[Sequence[int]]) -> Numbers:
 
 
 def _combine_column(  # noqa: PLR0917
-    asked: Asked, part: Ingredients, margins: Margins, numbers_of: Numbers, cells: int, confidence: float
+    asked: Asked, part: Ingredients, margins: Margins, numbers_of: Numbers, places: Sequence[int], confidence: float
 ) -> list[NoisyNumber]:
     """Return one aggregate of all groups; with what limits drop, where that was measured."""
     if not part.dropped:
-        return asked.function.combine_all(asked, part, NoisyCells(margins, numbers_of, cells, confidence))
+        return asked.function.combine_all(asked, part, NoisyCells(margins, numbers_of, places, confidence))
     beta = asked.function.divide_beta(part, margins, 1 - confidence)
-    every = NoisyCells(margins, numbers_of, cells, 1 - beta)
+    every = NoisyCells(margins, numbers_of, places, 1 - beta)
     numbers, rest = asked.function.combine_all(asked, part, every), 1 - confidence - beta
     return [asked.function.widen(asked, part, *each, rest) for each in zip(numbers, every, strict=True)]
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from hubbub.errors import MayOverflow
 from hubbub.mechanisms import Geometric, Mechanism
+from hubbub.noise.weighted_sums import NoiseLaw
 from hubbub.privacy.sensitivity import Sensitivity
 from hubbub.privacy.shares import calibrate_alike, deviation
 from hubbub.query.ops import Aggregate, ExactCounts, Measure, Tally
@@ -36,6 +37,9 @@ from hubbub.query.plan.statistic import (
     QueryMeasurement,
     Statistic,
     TallyStatistic,
+    TallySteps,
+    law_of,
+    scale_steps,
     vector,
 )
 
@@ -97,9 +101,22 @@ class BothEnds(AddedStatistic):
         error = Fraction(sum_error(_scale(mechanism), beta), 2)
         return error / self.half if tally == self.count.tally else error * tally.grid
 
-    def bound_mean_error(self, mechanism: Mechanism, beta: float) -> Fraction:
-        """Return how far a weighted mean of both distances may be off, in the total's units, whatever the weights."""
-        return between_error(_scale(mechanism), beta) * self.total.tally.grid
+    def list_steps(self, numbers: Sequence[int], places: Sequence[int], tally: Tally) -> TallySteps:
+        """Return the counts or the totals that noisy distances tell."""
+        ends = [self.read_ends(numbers, place) for place in places]
+        if tally == self.count.tally:
+            return TallySteps([below + above for below, above in ends], 2 * self.half)
+        return TallySteps([below - above for below, above in ends], 2)
+
+    def list_laws(self, mechanism: Mechanism, steps: TallySteps, beta: float) -> tuple[NoiseLaw, ...]:
+        """Return the law of the noise of either distance."""
+        return law_of(mechanism), law_of(mechanism)
+
+    def weigh_noises(self, tally: Tally) -> tuple[Fraction, ...]:
+        """Return the weights of both distances."""
+        if tally == self.count.tally:
+            return Fraction(1, 2 * self.half), Fraction(1, 2 * self.half)
+        return Fraction(1, 2), Fraction(-1, 2)
 
     def estimate_number(
         self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
@@ -108,23 +125,23 @@ class BothEnds(AddedStatistic):
         if tally != self.count.tally:
             return super(BothEnds, self).estimate_number(mechanism, steps, tally, margin, beta)
         value = Fraction(steps)
-        return NoisyNumber(round(value), math.floor(value - margin), math.ceil(value + margin))
+        (whole,) = list_whole_intervals(Ratios([value.numerator], value.denominator), margin)
+        return NoisyNumber(*whole)
 
     def estimate_numbers(
-        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+        self,
+        mechanism: Mechanism,
+        numbers: Sequence[int],
+        tally: Tally,
+        *,
+        places: Sequence[int],
+        margin: Fraction,
+        beta: float,
     ) -> list[NoisyNumber]:
-        """Do so for all groups, without a fraction for each."""
-        ends = self.list_ends(numbers, cells)
-        if tally == self.count.tally:
-            counts = Ratios([below + above for below, above in ends], 2 * self.half, margin)
-            return [NoisyNumber(*each) for each in list_whole_intervals(counts)]
-        grid = tally.grid
-        totals = Ratios([(below - above) * grid.numerator for below, above in ends], 2 * grid.denominator, margin)
-        return [NoisyNumber(*each) for each in list_intervals(totals)]
-
-    def list_ends(self, numbers: Sequence[int], cells: int) -> list[tuple[int, int]]:
-        """List both distances of all groups."""
-        return [self.read_ends(numbers, cell) for cell in range(cells)]
+        """Do so for several groups, without a fraction for each."""
+        found = scale_steps(self.list_steps(numbers, places, tally), tally)
+        listed = list_whole_intervals if tally == self.count.tally else list_intervals
+        return [NoisyNumber(*each) for each in listed(found, margin)]
 
 
 def _scale(mechanism: Mechanism) -> Fraction:
@@ -215,14 +232,3 @@ def sum_error(scale: Fraction, beta: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if beyond(middle) > beta else (low, middle)
     return high
-
-
-def between_error(scale: Fraction, beta: float) -> int:
-    """Return what w·X − (1 − w)·Y exceeds in size with probability at most ``beta``, for every w from 0 to 1, of
-    two whole Laplace variables of a scale.
-
-    Each is less than 1 from a real Laplace variable (floors of exponential ones are geometric). Of symmetric
-    log-concave variables an average is more peaked than one alone, however it is weighed (Proschan 1965), so that the
-    mass beyond t is at most exp(−t / scale).
-    """
-    return math.ceil(-math.log(beta) * float(scale) * (1 + 2.0**-40)) + 1

@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
 from hubbub.errors import AccountingError, MissingKeys, NotAllowed
 from hubbub.mechanisms import (
     GaussianThreshold,
@@ -42,6 +44,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.keys.threshold import KeySelection
 from hubbub.mechanisms.selection.pieces import EMPTY
+from hubbub.noise.weighted_sums import NoiseLaw
 from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import Filter, whole_units_rounded_down
 from hubbub.privacy.sensitivity import Sensitivity
@@ -49,7 +52,7 @@ from hubbub.privacy.shares import deviation, is_payable
 from hubbub.privacy.ways import Chosen, Way
 from hubbub.query.expression import Value
 from hubbub.query.ops import Cell, ExactCounts, Group, Measure, Tally
-from hubbub.query.plan.statistic import NoisyNumber, NoisySum, QueryMeasurement, Statistic
+from hubbub.query.plan.statistic import NoisyNumber, NoisySum, QueryMeasurement, Statistic, TallySteps
 
 MOST_KEYS = 1 << 20
 """Keys of one unit that a selection can be calibrated for."""
@@ -101,12 +104,21 @@ class KeyCounts(Statistic):
         """Return how far the noise goes."""
         return Fraction(spread(self.mechanism, beta)) * tally.grid
 
+    def list_laws(self, mechanism: Mechanism, steps: TallySteps, beta: float) -> tuple[NoiseLaw, ...]:
+        """Return a Laplace law for each group that goes, with probability ``beta``, as far as the interval of a count
+        that is shown because it is large enough."""
+        reach = [self._find_reach(count, beta) for count in steps.numerators]
+        return (NoiseLaw(np.array(reach, dtype=np.float64) / -math.log(beta)),)
+
+    def _find_reach(self, count: int, beta: float) -> int:
+        low, high = interval(self.mechanism, count, beta)
+        return max(count - low, high - count)
+
     def estimate_sum(
         self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float
     ) -> NoisySum:
         """Return a count of units that is shown because it is large enough."""
-        low, high = interval(self.mechanism, int(steps), beta)
-        return NoisySum(Fraction(int(steps)), Fraction(max(int(steps) - low, high - int(steps))))
+        return NoisySum(Fraction(int(steps)), Fraction(self._find_reach(int(steps), beta)))
 
     def estimate_number(
         self, mechanism: Mechanism, steps: int | Fraction, tally: Tally, margin: Fraction, beta: float

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from hubbub.gate.measurement import Measurement
+from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.mechanisms.base import Mechanism
+from hubbub.noise.weighted_sums import NoiseLaw
 from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.ops import Dropped, ExactCounts, Measure, Tally, Together
 from hubbub.query.plan.ratios import Ratios, list_intervals
@@ -80,6 +82,22 @@ class NoisyNumber:
     high: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class TallySteps:
+    """The noisy steps of a tally in some groups, over one denominator."""
+
+    numerators: Sequence[int]
+    denominator: int
+
+
+def law_of(mechanism: Mechanism) -> NoiseLaw:
+    """Return the law of noise that is added."""
+    if isinstance(mechanism, Geometric):
+        return NoiseLaw(float(mechanism.scale))
+    assert isinstance(mechanism, Gaussian)
+    return NoiseLaw(float(mechanism.sigma), is_normal=True)
+
+
 class Statistic(ABC):
     """Something that is measured in all groups together."""
 
@@ -130,6 +148,18 @@ class Statistic(ABC):
         """Return the steps of a tally in one group."""
         return numbers[cell]
 
+    def list_steps(self, numbers: Sequence[int], places: Sequence[int], tally: Tally) -> TallySteps:
+        """Return the steps of a tally in some groups."""
+        return TallySteps([numbers[place] for place in places], 1)
+
+    def list_laws(self, mechanism: Mechanism, steps: TallySteps, beta: float) -> tuple[NoiseLaw, ...]:
+        """Return the laws of the independent noises of a group, as they are where intervals of ``beta`` are made."""
+        return (law_of(mechanism),)
+
+    def weigh_noises(self, tally: Tally) -> tuple[Fraction, ...]:
+        """Return the weight of each of these noises in the steps of a tally."""
+        return (Fraction(1),)
+
     def bound_error(self, mechanism: Mechanism, tally: Tally, beta: float) -> Fraction:
         """Return how far a tally may be off, in its own units, except with probability ``beta``."""
         return Fraction(mechanism.error(beta=beta)) * tally.grid
@@ -155,10 +185,17 @@ class Statistic(ABC):
         return NoisyNumber(*(float(end) for end in ends))
 
     def estimate_numbers(
-        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+        self,
+        mechanism: Mechanism,
+        numbers: Sequence[int],
+        tally: Tally,
+        *,
+        places: Sequence[int],
+        margin: Fraction,
+        beta: float,
     ) -> list[NoisyNumber]:
-        """Do so for all groups."""
-        steps = (self.decode(numbers, cell, tally) for cell in range(cells))
+        """Do so for several groups."""
+        steps = (self.decode(numbers, place, tally) for place in places)
         return [self.estimate_number(mechanism, each, tally, margin, beta) for each in steps]
 
 
@@ -220,16 +257,24 @@ class TallyStatistic(AddedStatistic):
         return (self.tally,)
 
     def estimate_numbers(
-        self, mechanism: Mechanism, numbers: Sequence[int], tally: Tally, *, cells: int, margin: Fraction, beta: float
+        self,
+        mechanism: Mechanism,
+        numbers: Sequence[int],
+        tally: Tally,
+        *,
+        places: Sequence[int],
+        margin: Fraction,
+        beta: float,
     ) -> list[NoisyNumber]:
-        """Do so for all groups, without a fraction for each."""
-        return [NoisyNumber(*each) for each in list_intervals(scale_steps(numbers, cells, tally, margin))]
+        """Do so for several groups, without a fraction for each."""
+        steps = self.list_steps(numbers, places, tally)
+        return [NoisyNumber(*each) for each in list_intervals(scale_steps(steps, tally), margin)]
 
 
-def scale_steps(numbers: Sequence[int], cells: int, tally: Tally, margin: Fraction) -> Ratios:
-    """Return the noisy steps of all groups in the tally's own units."""
+def scale_steps(steps: TallySteps, tally: Tally) -> Ratios:
+    """Return noisy steps in the tally's own units."""
     grid = tally.grid.numerator
-    return Ratios([steps * grid for steps in numbers[:cells]], tally.grid.denominator, margin)
+    return Ratios([each * grid for each in steps.numerators], steps.denominator * tally.grid.denominator)
 
 
 def vector(cells: Sequence[int]) -> Any:

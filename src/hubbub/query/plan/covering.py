@@ -37,7 +37,7 @@ class Covers(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class WayMarks:
     """What the names of ways begin with."""
 
     is_beside: bool = False
@@ -52,13 +52,13 @@ class Marks:
         return beside + (f"whole {self.share} " if self.share is not None else "raised " if self.is_raised else "")
 
 
-def read_marks(ways: Sequence[ChosenWay] | None) -> Marks:
+def read_marks(ways: Sequence[ChosenWay] | None) -> WayMarks:
     """Read how a plan was made from the names of its ways."""
     for name, _ in ways or ():
         found = _MARKS.match(name)
         assert found is not None
-        return Marks(bool(found[1]), None if found[2] is None else Fraction(found[2]), bool(found[3]))
-    return Marks()
+        return WayMarks(bool(found[1]), None if found[2] is None else Fraction(found[2]), bool(found[3]))
+    return WayMarks()
 
 
 def take_off_marks(ways: Sequence[ChosenWay] | None) -> tuple[ChosenWay, ...] | None:
@@ -66,7 +66,7 @@ def take_off_marks(ways: Sequence[ChosenWay] | None) -> tuple[ChosenWay, ...] | 
     return None if ways is None else tuple((_MARKS.sub("", name, count=1), epsilon) for name, epsilon in ways)
 
 
-def put_marks(ways: Sequence[ChosenWay], marks: Marks) -> tuple[ChosenWay, ...]:
+def put_marks(ways: Sequence[ChosenWay], marks: WayMarks) -> tuple[ChosenWay, ...]:
     """Return ways whose names begin with marks."""
     return tuple((str(marks) + name, epsilon) for name, epsilon in ways)
 

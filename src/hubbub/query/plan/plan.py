@@ -38,7 +38,7 @@ from hubbub.query.plan.covering import (
     SHARE,
     SHARES,
     Covers,
-    Marks,
+    WayMarks,
     put_marks,
     raise_limits,
     read_marks,
@@ -240,7 +240,7 @@ def _raise(question: Question, terms: PlanTerms, most_cells: int | None) -> Plan
     """Plan a question with limits that drop nothing."""
     raised = raise_limits(terms.policy)
     made = _calibrate(_shape(question, raised, most_cells), replace(terms, policy=raised))
-    return replace(made, policy=terms.policy, ways=put_marks(made.ways, Marks(is_raised=True)))
+    return replace(made, policy=terms.policy, ways=put_marks(made.ways, WayMarks(is_raised=True)))
 
 
 def _log_width(planned: Plan) -> float:
@@ -256,7 +256,7 @@ def _log_width(planned: Plan) -> float:
 
 
 def _mark(planned: Plan) -> Plan:
-    return replace(planned, ways=put_marks(planned.ways, Marks(is_beside=True)))
+    return replace(planned, ways=put_marks(planned.ways, WayMarks(is_beside=True)))
 
 
 def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequence[tuple[int, int]]) -> Plan:
@@ -422,7 +422,7 @@ def _calibrate(shape: _Shape, terms: PlanTerms) -> Plan:
 
 
 def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: ChosenWay) -> Plan:
-    marks = Marks(share=terms.share) if any(part.dropped for part in shape.parts) else Marks()
+    marks = WayMarks(share=terms.share) if any(part.dropped for part in shape.parts) else WayMarks()
     return Plan(
         question=shape.question,
         policy=terms.policy,

@@ -29,7 +29,7 @@ from hubbub.query.answer.stored import combine
 from hubbub.query.answer.terms import BEYOND
 from hubbub.query.ops import Dropped, ExactCounts, Measure, Tally
 from hubbub.query.plan import statistic
-from hubbub.query.plan.collect import Covers
+from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.measure import measure_plan
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.plan.statistic import QueryMeasurement, Reach
@@ -166,7 +166,7 @@ def test_what_is_dropped_costs_an_eighth(world: World) -> None:
     for given in (pure.policy, slack):
         for text in ("SELECT count(*) FROM stays", WARDS, "SELECT avg(nights) FROM stays"):
             asked = question(text, Catalogue(given))
-            with_it, without = (plan(asked, given, epsilon=1, covers=covers) for covers in (Covers.WHOLE, Covers.NOISE))
+            with_it, without = (plan(asked, given, epsilon=1, covers=covers) for covers in (Covers.DROPPED, Covers.NOISE))
             assert with_it.cost.loss <= without.cost.loss * Fraction(101, 100)
             for part in without.parts:
                 for tally in part.tallies:
@@ -288,6 +288,47 @@ def test_an_answer_of_before_is_served_with_its_own_intervals(world: World) -> N
     )
     assert BEYOND in served.terms
     assert db.ledger.statement(db.policy.account).spent == spent
+
+
+EVERYTHING = (
+    "count(*), count(DISTINCT person), sum(nights), avg(nights), stddev(nights), var_samp(nights), covar_samp(nights, "
+    "cost), weighted_avg(nights, least(greatest(points, 1), 3)), geometric_mean(greatest(nights, 1)), median(nights)"
+)
+
+
+def test_the_whole_error_of_every_aggregate(world: World) -> None:
+    """Limits are raised where that is shorter, or where what is dropped cannot be measured beside."""
+    rows = people(11, 300)
+    limits = Limits(max_groups=2, max_rows=2, max_total_rows=12)
+    db = world.load(rows, limits=limits)
+    for text in (f"SELECT {EVERYTHING} FROM stays", f"SELECT ward, {EVERYTHING} FROM stays GROUP BY ward"):
+        found = db.plan(text, epsilon=4, error="whole")
+        assert found.is_raised
+        assert replace(found.policy.limits, buy=True) == limits
+        with fixed_key():
+            numbers = exact_of(db, found.aggregate).tallies
+        free = world.load(rows, limits=Limits(max_groups=50, max_rows=12))
+        with fixed_key():
+            assert numbers == exact_of(free, free.plan(text, epsilon=4).aggregate).tallies
+        db = world.load(rows, limits=limits)
+        answer = db.sql(text, epsilon=4, error="whole")
+        assert "nothing is dropped where no person has more than max_total_rows = 12" in answer.terms
+        assert BEYOND not in answer.terms
+        again = db.sql(text, epsilon=4, error="whole")
+        assert (again.rows, again.lows, again.entry) == (answer.rows, answer.lows, answer.entry)
+        assert db.sql(text, epsilon=4, error="noise").entry != answer.entry
+
+
+def test_the_shortest_of_all_is_taken(world: World) -> None:
+    """A little above the limits they are raised; far above them, what is dropped is measured with most of the price."""
+    for most, raised in ((5, True), (40, True), (400, False)):
+        db = world.load([], limits=Limits(max_rows=4, max_total_rows=most))
+        found = db.plan("SELECT count(*) FROM stays", epsilon=1, error="whole")
+        assert found.is_raised is raised
+        assert plan(found.question, found.policy, epsilon=1, ways=found.ways) == found
+    bought = world.load([], limits=Limits(max_total_rows=7), buys=True)
+    assert not bought.explain("SELECT count(*) FROM stays", epsilon=1, error="whole").unknown
+    assert bought.explain("SELECT count(*) FROM stays", epsilon=1).unknown
 
 
 def test_several_sets_and_conditions(world: World) -> None:

@@ -160,8 +160,8 @@ Error = Annotated[
     str | None,
     typer.Option(
         "--error",
-        metavar="noise|whole",
-        help="What intervals cover: the noise, or what limits drop too, which is the default under max_total_rows.",
+        metavar="noise|dropped|whole",
+        help="What intervals cover: noise; what limits drop, too (the default under max_total_rows); or all of it.",
     ),
 ]
 LedgerOption = Annotated[

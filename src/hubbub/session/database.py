@@ -33,7 +33,7 @@ from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
 from hubbub.query.frame.frame import Asking, Frame
 from hubbub.query.ops import Relation
-from hubbub.query.plan.collect import Covers
+from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.plan import Plan
 from hubbub.query.read.rows import rows_of
 from hubbub.query.read.scope import Fanout
@@ -176,8 +176,9 @@ class Database:
         ``epsilon`` is the price; or say ``within``: the margin of error of counts and sums, with this confidence. It
         may also stand in the question: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 1) …
 
-        ``error`` says what intervals cover: "noise", or "whole", which is what limits drop too. That is measured with
-        an eighth of the price, and is the default where the owner declares max_total_rows.
+        ``error`` says what intervals cover: the "noise" alone; what limits drop, too ("dropped"), which an eighth of
+        the price measures, and which is the default where the owner declares max_total_rows; or the "whole" error of
+        every aggregate, by whatever makes the intervals the shortest.
 
         SHOW TABLES and DESCRIBE t are answered by the policy, and have no price.
         """

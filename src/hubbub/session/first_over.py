@@ -24,7 +24,7 @@ from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
 from hubbub.query.answer.stored import check_groups, groups_name
 from hubbub.query.frame.frame import Asking
-from hubbub.query.plan.collect import Covers
+from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.measure import vector
 from hubbub.query.plan.plan import Plan
 from hubbub.query.requests import Tallies

@@ -17,8 +17,8 @@ from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis, diagnosis_of
 from hubbub.query.missing.bought import apply_facts
 from hubbub.query.missing.lacking import lacking
-from hubbub.query.plan.collect import Covers
 from hubbub.query.plan.conditions import KNOWN_AS, may_be_grouped, rename
+from hubbub.query.plan.covering import Covers, raise_limits
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
 from hubbub.query.plan.within import least_epsilon
@@ -44,19 +44,23 @@ class QuestionTerms:
     confidence: Real = CONFIDENCE
     """With which ``within`` holds."""
     error: str | None = None
-    """What intervals cover: "noise", or "whole", which is what limits drop too; None is whole where that can be."""
+    """What intervals cover, as ``Covers`` says it; None is what limits drop, where that can be measured."""
+
+
+_WHOLE = " with intervals of the whole error"
+"""What the ledger knows such a question as, behind its own name: it is not served what has other intervals."""
 
 
 def covers_of(error: str | None, policy: Policy) -> Covers:
     """Return what intervals are to cover: what was said, or what limits drop where the policy lets that be measured."""
     known = policy.limits.max_total_rows is not None
     if error is None:
-        return Covers.WHOLE if known else Covers.NOISE
+        return Covers.DROPPED if known else Covers.NOISE
     try:
         covers = Covers(error)
     except ValueError:
-        raise ParameterError("error", '"noise" or "whole"', error) from None
-    if covers is Covers.WHOLE and not known:
+        raise ParameterError("error", '"noise", "dropped" or "whole"', error) from None
+    if covers is not Covers.NOISE and not known:
         raise NotAllowed(
             "No private interval covers the rows that limits drop where a unit may have any number of them. Let the "
             'owner declare max_total_rows, or say error = "noise".'
@@ -71,7 +75,10 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     asked = replace(question(bare, catalogue), limited=options.max_groups is not None)
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
-    wanted, covers = tuple(lacking(asked, policy)), covers_of(price.error, policy)
+    covers = covers_of(price.error, policy)
+    if covers is Covers.WHOLE:  # limits that nobody declared are not bought: those that drop nothing are known
+        policy = _declare_limits(policy)
+    wanted = tuple(lacking(asked, policy))
     if (epsilon is None) is (price.within is None):
         raise ParameterError("epsilon", "given, or within instead of it", epsilon)
     if price.within is not None:
@@ -94,8 +101,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     whole = whole_units_rounded_down(positive("epsilon", epsilon))
 
     def plan_with(facts: Known, purchase: Purchase) -> Plan:
+        known, limited = apply_facts(replace(asked, grouped=purchase.grouped), policy, facts)
+        if covers is Covers.WHOLE:
+            known = replace(known, grouped=False, known_as=known.identity + _WHOLE)
         made = plan(
-            *apply_facts(replace(asked, grouped=purchase.grouped), policy, facts),
+            known,
+            limited,
             epsilon=purchase.rest,
             delta=delta,
             payer=purchase.payer,
@@ -105,6 +116,13 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
         return replace(made, bought=whole - purchase.rest)
 
     return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
+
+
+def _declare_limits(policy: Policy) -> Policy:
+    """Return the policy with limits that drop nothing in place of those that nobody declared."""
+    limits, raised = policy.limits, raise_limits(policy).limits
+    known = {name: getattr(limits, name) or getattr(raised, name) for name in ("max_rows", "max_groups")}
+    return replace(policy, limits=replace(limits, **known))
 
 
 def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:

@@ -29,6 +29,12 @@ def write_terms(plan: Plan, *, entry: int, stored: datetime | None, dropped: Seq
 
 def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
     """Say what intervals cover beside the noise, and what they do not; nothing where that is all."""
+    if plan.is_raised:
+        most = (
+            f"nothing is dropped where no {unit} has more than max_total_rows = {plan.policy.limits.max_total_rows:,}"
+        )
+        clipped = any(part.bounds is not None for part in plan.parts)
+        return most + ("; values beyond bounds are not in the intervals" if clipped else "")
     parts = (plan.sets or (plan,))[0].parts
     covered = [asked.text for asked, part in zip(plan.question.asked, parts, strict=True) if part.dropped]
     if not covered:

@@ -15,7 +15,6 @@ Privacy:
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -31,6 +30,7 @@ from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Dropped, Histogram, Measure, Tally
 from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
+from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic, count_dropped
 from hubbub.query.question import Question
 from hubbub.query.read.scalars import as_real
@@ -72,15 +72,6 @@ class Ingredients:
     def shift(self) -> Fraction:
         """Return what is to be added to a total that was counted from an origin, where that is public."""
         return Fraction(0) if self.size is None else self.size * self.tallies[0].origin
-
-
-class Covers(StrEnum):
-    """The kinds of error that intervals cover."""
-
-    NOISE = "noise"
-    """The noise alone: they are about what limits and bounds let count."""
-    WHOLE = "whole"
-    """What limits drop, too, where a unit is known to have no more than so many rows."""
 
 
 class Collector:
@@ -142,6 +133,16 @@ class Collector:
         if not all(count_dropped(tally, dropped, self._reach) for tally in made):
             return part
         return replace(part, dropped=tuple(map(self.add, made)))
+
+    def is_covered(self, part: Ingredients) -> bool:
+        """Return whether limits drop nothing of an aggregate, or it is measured what they drop."""
+        limits = self._policy.limits
+        if self._single or part.dropped or limits.max_total_rows is None:
+            return self._single or bool(part.dropped)
+        if part.choice is not None or part.per_group is not None:
+            return False
+        dropped = Dropped(rows=min(limits.rows or 1, limits.max_total_rows), within=limits.max_total_rows)
+        return not any(count_dropped(tally, dropped, self._reach) for tally in part.tallies)
 
     # What is public about values
 

@@ -14,7 +14,7 @@ from hubbub.privacy.events.event import Event
 from hubbub.privacy.filter import Charge, price_of, whole_units_rounded_down
 from hubbub.privacy.shares import deviation
 from hubbub.privacy.ways import ChosenWay, Payer
-from hubbub.query.aggregates.function import Margins
+from hubbub.query.aggregates.function import CONFIDENCE, Margins
 from hubbub.query.ops import (
     Aggregate,
     Cap,
@@ -32,16 +32,22 @@ from hubbub.query.ops import (
     Window,
 )
 from hubbub.query.plan.choice import HistogramStatistic
-from hubbub.query.plan.collect import Collector, Covers, Ingredients, over_sets
+from hubbub.query.plan.collect import Collector, Ingredients, over_sets
 from hubbub.query.plan.conditions import are_alike, find_filters, find_parts, name_grouped
+from hubbub.query.plan.covering import (
+    SHARE,
+    SHARES,
+    Covers,
+    WayMarks,
+    put_marks,
+    raise_limits,
+    read_marks,
+    take_off_marks,
+)
 from hubbub.query.plan.plan_terms import BEFORE, Measured, PlanTerms, pair
 from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_tallies
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
-
-_MARK, _WHOLE = "beside ", "whole "
-"""What the names of ways begin with where conditions are measured side by side, and where it is measured what limits
-drop: who makes such a plan again looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +113,7 @@ class Plan:
     @property
     def used_delta(self) -> Fraction:
         """Return the δ of the answer: none where pure noise was used, and no keys were selected."""
-        pure = bool(self.ways) and all(name.startswith("pure") for name, _ in _take_off_marks(self.ways) or ())
+        pure = bool(self.ways) and all(name.startswith("pure") for name, _ in take_off_marks(self.ways) or ())
         return Fraction(0) if pure and not self._selects else self.delta
 
     @property
@@ -127,7 +133,13 @@ class Plan:
     @property
     def margins(self) -> Margins:
         """Return how far each tally may be off."""
-        return Margins(self.all_measurements, self.policy.limits.rows, self.aggregate.single)
+        limits = raise_limits(self.policy).limits if self.is_raised else self.policy.limits
+        return Margins(self.all_measurements, limits.rows, self.aggregate.single)
+
+    @property
+    def is_raised(self) -> bool:
+        """Return whether limits were raised so that they drop nothing of a unit with at most ``max_total_rows``."""
+        return read_marks(self.ways).is_raised
 
     @property
     def slots(self) -> tuple[QueryMeasurement | None, ...]:
@@ -181,10 +193,16 @@ def plan(
     slack = policy.budget.delta / 100 if delta is None else between("delta", delta, 0, 1, high_open=True)
     if question.sets:
         return over_sets(question, policy, epsilon=asked, delta=slack, payer=payer, ways=ways, covers=covers, plan=plan)
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_marks(ways))
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=take_off_marks(ways))
+    marks = read_marks(ways)
     if ways is not None:
-        covers = Covers.WHOLE if any(name.startswith(_WHOLE) for name, _ in ways) else Covers.NOISE
-    if ways is None or not _is_beside(ways):
+        covers = Covers.NOISE if marks.share is None else Covers.DROPPED
+        terms = replace(terms, share=marks.share or SHARE)
+    if marks.is_raised:
+        return _raise(question, terms, most_cells)
+    if covers is Covers.WHOLE and policy.limits.max_total_rows is not None:
+        return _cover_whole(question, terms, most_cells)
+    if not marks.is_beside:
         apart = _calibrate(_shape(question, policy, most_cells, covers), terms)
         if ways is not None:
             return apart
@@ -206,18 +224,39 @@ def plan(
     return beside if apart is None or question.grouped or _errs_less([beside], [apart], payer) else apart
 
 
-def _is_beside(ways: Sequence[ChosenWay]) -> bool:
-    return any(name.startswith(_MARK) for name, _ in ways)
+def _cover_whole(question: Question, terms: PlanTerms, most_cells: int | None) -> Plan:
+    """Plan a question so that the intervals of the whole error are the shortest, of what can be paid for."""
+    plans = [_raise(question, terms, most_cells)]
+    limits = terms.policy.limits
+    if limits.max_rows is not None and (limits.max_groups is not None or not question.groups):
+        shape = _shape(question, terms.policy, most_cells, Covers.DROPPED)
+        if shape.is_covered and any(part.dropped for part in shape.parts):
+            plans += [_calibrate(shape, replace(terms, share=share)) for share in SHARES]
+    payable = [made for made in plans if terms.payer.can_pay(made.events)]
+    return min(payable or plans, key=_log_width)
+
+
+def _raise(question: Question, terms: PlanTerms, most_cells: int | None) -> Plan:
+    """Plan a question with limits that drop nothing."""
+    raised = raise_limits(terms.policy)
+    made = _calibrate(_shape(question, raised, most_cells), replace(terms, policy=raised))
+    return replace(made, policy=terms.policy, ways=put_marks(made.ways, WayMarks(is_raised=True)))
+
+
+def _log_width(planned: Plan) -> float:
+    """Return the product of the widths of all intervals, as a logarithm: of noise, and of what is dropped beside it."""
+    margins, beta = planned.margins, 1 - CONFIDENCE
+    widths = [
+        2 * margins.bound(tally, beta)
+        + sum((margins.bound(lost, beta) for lost in part.dropped[at : at + 1]), Fraction(0))
+        for part in planned.parts
+        for at, tally in enumerate(part.tallies)
+    ]
+    return sum(math.log(max(float(width), 2.0**-1000)) for width in widths)
 
 
 def _mark(planned: Plan) -> Plan:
-    return replace(planned, ways=tuple((_MARK + name, epsilon) for name, epsilon in planned.ways))
-
-
-def _take_off_marks(ways: Sequence[ChosenWay] | None) -> Sequence[ChosenWay] | None:
-    if ways is None:
-        return None
-    return tuple((name.removeprefix(_MARK).removeprefix(_WHOLE), epsilon) for name, epsilon in ways)
+    return replace(planned, ways=put_marks(planned.ways, WayMarks(is_beside=True)))
 
 
 def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequence[tuple[int, int]]) -> Plan:
@@ -263,9 +302,9 @@ def together(
     if any(one.sets or any(group.private for group in one.groups) for one in questions):
         raise NotAllowed("Grouping sets, and groups whose keys are selected, are asked by themselves.")
     payer = payer or Payer.of(policy.budget)
-    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=_take_off_marks(ways))
+    terms = PlanTerms(policy=policy, epsilon=asked, delta=slack, payer=payer, ways=take_off_marks(ways))
     if ways is not None:
-        grouped = _is_beside(ways)
+        grouped = read_marks(ways).is_beside
     shapes = [_shape(one, policy) for one in questions]
     apart = _share(shapes, terms)
     members = [] if grouped is False else _find_members(shapes)
@@ -322,6 +361,8 @@ class _Shape:
     parts: tuple[Ingredients, ...]
     statistics: tuple[Statistic, ...]
     cells: int
+    is_covered: bool = False
+    """Whether it is measured what limits drop, of everything of which they can drop something."""
 
 
 def _shape(question: Question, policy: Policy, most_cells: int | None = None, covers: Covers = Covers.NOISE) -> _Shape:
@@ -338,7 +379,7 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None, co
     reach = Reach(groups=most, neighbors=policy.budget.neighbors, together=shared_out, cells=listed)
     collector = Collector(question, policy, cells=cells, single=single, reach=reach)
     parts = tuple(asked.function.measure(asked, collector) for asked in question.asked)
-    if covers is Covers.WHOLE:
+    if covers is Covers.DROPPED:
         pairs = zip(question.asked, parts, strict=True)
         parts = tuple(collector.add_dropped(part) if asked.function.covers_dropped else part for asked, part in pairs)
     aggregate = Aggregate(
@@ -350,7 +391,14 @@ def _shape(question: Question, policy: Policy, most_cells: int | None = None, co
         single=single,
         together=shared_out if any(_is_shared_out(tally) for tally in collector.tallies) else None,
     )
-    return _Shape(question=question, aggregate=aggregate, parts=parts, statistics=collector.statistics, cells=cells)
+    return _Shape(
+        question=question,
+        aggregate=aggregate,
+        parts=parts,
+        statistics=collector.statistics,
+        cells=cells,
+        is_covered=all(map(collector.is_covered, parts)),
+    )
 
 
 def _is_shared_out(tally: Tally) -> bool:
@@ -374,7 +422,7 @@ def _calibrate(shape: _Shape, terms: PlanTerms) -> Plan:
 
 
 def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: ChosenWay) -> Plan:
-    mark = _WHOLE if any(part.dropped for part in shape.parts) else ""
+    marks = WayMarks(share=terms.share) if any(part.dropped for part in shape.parts) else WayMarks()
     return Plan(
         question=shape.question,
         policy=terms.policy,
@@ -384,7 +432,7 @@ def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: Cho
         parts=shape.parts,
         measurements=measurements,
         cells=shape.cells,
-        ways=() if way[0] == BEFORE else ((mark + way[0], way[1]),),
+        ways=() if way[0] == BEFORE else put_marks([way], marks),
     )
 
 

@@ -14,15 +14,13 @@ from hubbub.privacy.ways import Chosen, ChosenWay, Payer, Way, choose, make_agai
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.ops import Aggregate, Tally
 from hubbub.query.plan.both_ends import measure_both_ends
+from hubbub.query.plan.covering import SHARE
 from hubbub.query.plan.selection import Parts, choose_selection_as_before, selection_ways
 from hubbub.query.plan.statistic import QueryMeasurement, Statistic
 
 P = TypeVar("P")
 Measured = tuple[QueryMeasurement, ...]
 
-SHARE_OF_DROPPED = Fraction(1, 8)
-"""Of what a question pays for noise, for what limits drop: pure noise is 14% wider for it, Gaussian noise 7%. A smaller
-share makes the noise of what is dropped wider in proportion, which intervals show on one side only."""
 BEFORE = "before"
 """The name of the way in which the first version chose, which stored none."""
 _LEAST = 2.0**-20
@@ -39,6 +37,8 @@ class PlanTerms:
     payer: Payer
     ways: Sequence[ChosenWay] | None = None
     """The way of a plan that was made before; an empty one is that of the first version. None: it is to be chosen."""
+    share: Fraction = SHARE
+    """What is paid of it for what limits drop, where that is measured."""
 
     @property
     def is_of_before(self) -> bool:
@@ -57,7 +57,7 @@ class PlanTerms:
 
         kept = [one for one in statistics if not one.is_dropped]
         dropped = [one for one in statistics if one.is_dropped]
-        share = SHARE_OF_DROPPED if kept and dropped else Fraction(0)
+        share = self.share if kept and dropped else Fraction(0)
 
         def add_dropped(made: Measured, epsilon: Fraction) -> Measured:
             return (*made, *pair(dropped, calibrate_alike(dropped, epsilon=epsilon * share))) if dropped else made

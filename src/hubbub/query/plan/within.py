@@ -12,7 +12,7 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
-from hubbub.query.plan.collect import Covers
+from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.question import Question
 

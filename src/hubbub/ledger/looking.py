@@ -65,6 +65,11 @@ class Looking(ABC):
         ways = tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
         return Waiting(ways=ways, bought=Fraction(content.get("bought", 0)))
 
+    def would_charge(self, ask: Ask) -> bool:
+        """Return True if a request would be a charge of its own, as far as this principal's own past tells."""
+        with self._looking() as session:
+            return serving.would_charge(Balances(session=session, now=self._now(session)), ask)
+
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
         with self._looking() as session:

@@ -152,7 +152,7 @@ def test_the_first_process_says_that_it_refuses(monkeypatch: pytest.MonkeyPatch,
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     channel, end = socket.socketpair()
     with ours, theirs, channel, end:
-        zygote = program._Zygote(theirs, connection=object())
+        zygote = program._Zygote(theirs, object(), "")
         monkeypatch.setattr(program, "is_single", lambda: False)
         zygote._do(program.FORK, [os.dup(end.fileno())])
         assert ours.recv(1) == program.REFUSED

@@ -63,6 +63,9 @@ class Engine(Protocol):
         is paid.
         """
 
+    def rouse(self) -> None:
+        """Say that a request may come soon, so that whatever will read for it gets ready. It reads nothing."""
+
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """Return the columns of a source and the engine's types for them, read off its schema; for the owner's side."""
 

@@ -289,8 +289,11 @@ def test_a_lonely_first_process_ends_and_the_next_question_starts_another(
         ask(engine, "SELECT 1")
         first = nursery._current
         assert first is not None
+        folder = Path(nursery._directory or "")
+        assert len([*folder.glob("*.parquet")]) == 1, "the rows that are rehearsed with"
     first.tell(program.RETIRE)  # as after a minute without a child
     assert eventually(lambda: first.process.poll() is not None)
+    assert [*folder.glob("*.parquet")] == []
     with DuckDB(limits=ONE, standbys=1) as engine:
         assert ask(engine, "SELECT 2") == [[2]]
         assert nursery._current is not first

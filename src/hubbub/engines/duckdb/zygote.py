@@ -42,6 +42,9 @@ def main(control: socket.socket, directory: str, parent: int, *, warm: bool) -> 
     if zygote.serve(parent):
         zygote.end_children()
         shutil.rmtree(directory, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(made_up)
 
 
 def open_warm(made_up: str) -> Any:

@@ -8,6 +8,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "hubbub"
@@ -108,21 +109,24 @@ def shared_names(found: list[Named]) -> dict[str, list[str]]:
     return {name: held for name, held in places.items() if len(held) > 1}
 
 
-FOUND = list(definitions(SRC))
+@cache
+def package() -> list[Named]:
+    """Read the whole package once, and only where one of these tests runs."""
+    return list(definitions(SRC))
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    assert shared_names(FOUND) == {}
+    assert shared_names(package()) == {}
 
 
 def test_functions_are_named_by_verbs() -> None:
-    all_of_them = functions(FOUND)
+    all_of_them = functions(package())
     wrong = [one for one in all_of_them if is_participle(one.name)]
     assert len(wrong) <= MOST_PARTICIPLES * len(all_of_them), "\n".join(map(str, wrong))
 
 
 def test_docstrings_begin_with_what_is_done() -> None:
-    judged = [(one, begins_with_a_question(one)) for one in FOUND]
+    judged = [(one, begins_with_a_question(one)) for one in package()]
     written = [one for one, wrong in judged if wrong is not None]
     wrong = [one for one, wrong in judged if wrong]
     assert len(wrong) <= MOST_QUESTIONS * len(written), "\n".join(map(str, wrong))

@@ -152,7 +152,7 @@ def test_the_first_process_says_that_it_refuses(monkeypatch: pytest.MonkeyPatch,
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     channel, end = socket.socketpair()
     with ours, theirs, channel, end:
-        zygote = program._Zygote(theirs, connection=object())
+        zygote = program._Zygote(theirs, object(), "")
         monkeypatch.setattr(program, "is_single", lambda: False)
         zygote._do(program.FORK, [os.dup(end.fileno())])
         assert ours.recv(1) == program.REFUSED
@@ -289,8 +289,11 @@ def test_a_lonely_first_process_ends_and_the_next_question_starts_another(
         ask(engine, "SELECT 1")
         first = nursery._current
         assert first is not None
+        folder = Path(nursery._directory or "")
+        assert len([*folder.glob("*.parquet")]) == 1, "the rows that are rehearsed with"
     first.tell(program.RETIRE)  # as after a minute without a child
     assert eventually(lambda: first.process.poll() is not None)
+    assert [*folder.glob("*.parquet")] == []
     with DuckDB(limits=ONE, standbys=1) as engine:
         assert ask(engine, "SELECT 2") == [[2]]
         assert nursery._current is not first

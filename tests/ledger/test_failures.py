@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -157,7 +158,7 @@ class TestAllowance:
 
     def test_only_a_charge_can_fail(self, granted: Ledger) -> None:
         ticket = paid(granted, "q")
-        wrong = Ticket(entry=1, account="patients", paid=ticket.paid, cost=ticket.cost, answer=None)
+        wrong = replace(ticket, entry=1)
         with pytest.raises(HubbubError, match="Entry 1 is not a charge"):
             granted.fail(wrong)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.errors import BudgetExceeded, GrantError, HubbubError, KeyConflict
-from hubbub.ledger import Ledger
+from hubbub.ledger import ALLOWANCE, Ledger
 from hubbub.privacy.filter import FREE, Budget
 from tests.ledger.asking import HALF, UNIT, ask, charges, loss, pure
 
@@ -218,3 +218,55 @@ class TestFacts:
             ledger.remember("devices", "bounds", 1, paid=ticket.entry)
         with pytest.raises(HubbubError, match="is not a charge to account 'patients'"):
             ledger.remember("patients", "bounds", 1, paid=1)
+
+
+class TestForeseenCharges:
+    """What a principal's own past says of a question: whether to do ahead what a charge of its own will need."""
+
+    def test_a_charge_is_foreseen_until_its_asker_has_asked(self, ledger: Ledger) -> None:
+        ledger.grant("patients", "ann")
+        asked = ask(principal="ann")
+        assert ledger.would_charge(asked)
+        ticket = ledger.reserve(asked)
+        assert not ledger.would_charge(asked), "it waits for its answer"
+        ledger.settle(ticket, "1")
+        assert not ledger.would_charge(asked)
+        assert not ledger.would_charge(ask(principal="ann", epsilon=Fraction(1), event=pure(1)))
+        assert ledger.would_charge(ask("other", principal="ann"))
+        assert ledger.would_charge(ask(principal="ann", version="2"))
+
+    def test_what_others_asked_does_not_show(self, ledger: Ledger) -> None:
+        """It would show in how long the same question takes, which is free to try."""
+        for name in ("ann", "bob"):
+            ledger.grant("patients", name)
+        ledger.settle(ledger.reserve(ask(principal="ann")), "1")
+        assert ledger.would_charge(ask(principal="bob"))
+        assert not ledger.would_charge(ask()), "the owner is served what anybody paid for"
+        assert ledger.reserve(ask(principal="bob")).answer == "1"
+        assert not ledger.would_charge(ask(principal="bob"))
+
+    def test_whoever_is_frozen_has_nothing_done_ahead(self, ledger: Ledger) -> None:
+        ledger.grant("patients", "ann")
+        ticket = ledger.reserve(ask("fails", principal="ann", epsilon=Fraction(1, 8), event=pure(Fraction(1, 8))))
+        for failures in range(ALLOWANCE):
+            assert ledger.would_charge(ask(principal="ann")), failures
+            ledger.fail(ticket)
+        assert not ledger.would_charge(ask(principal="ann"))
+        ledger.thaw("patients", "ann")
+        assert ledger.would_charge(ask(principal="ann"))
+
+    @pytest.mark.parametrize("limit", [None, Budget(epsilon=Fraction(1))])
+    def test_none_is_foreseen_that_a_limit_refuses(self, ledger: Ledger, limit: Budget | None) -> None:
+        """To the last unit: what is foreseen for a new question is what reserving it does."""
+        ledger.grant("patients", "ann", limit=limit)
+        for epsilon in (Fraction(1), Fraction(1) + UNIT, Fraction(2), Fraction(2) + UNIT):
+            asked = ask(f"at {epsilon}", principal="ann", epsilon=epsilon, event=pure(epsilon))
+            fits = epsilon <= (2 if limit is None else 1)
+            assert ledger.would_charge(asked) is fits
+            if not fits:
+                with pytest.raises(BudgetExceeded):
+                    ledger.reserve(asked)
+
+    def test_without_a_grant_nobody_is_told_anything(self, ledger: Ledger) -> None:
+        with pytest.raises(GrantError):
+            ledger.would_charge(ask(principal="ann"))

@@ -238,7 +238,7 @@ def _told_first(ledger: Ledger, ask: Any, work: Any, *, present: Any = None, **_
     ticket = ledger.reserve(ask)
     if ticket.answer is not None:
         return show(Reply(entry=ticket.entry, answer=ticket.answer))
-    drawn = work(Meter(Prepaid(ticket, terms=ledger.statement(ask.account).budget.filter)))
+    drawn = work(Meter(Prepaid(ticket)))
     try:
         return show(Reply(entry=ticket.entry, answer=ledger.settle(ticket, drawn)))
     except Exception:

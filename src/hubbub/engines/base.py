@@ -67,6 +67,9 @@ class Engine(Protocol):
     def show(self, request: Request, *, tables: Mapping[str, Table]) -> SqlStatement:
         """Return the statement that a request would run, as the owner may read it: no secret number is in it."""
 
+    def rouse(self) -> None:
+        """Say that a request may come soon, so that whatever will read for it gets ready. It reads nothing."""
+
     def describe(self, source: TableSource) -> tuple[tuple[str, str], ...]:
         """Return the columns of a source and the engine's types for them, read off its schema; for the owner's side."""
 

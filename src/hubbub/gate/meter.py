@@ -216,7 +216,7 @@ def answered(
 
     All its events are paid first; ``work`` gets a gate that lets through what they have paid for; its answer is stored,
     and what ``present`` makes of the stored one is returned. ``meanwhile`` is for what reads nothing and can be done
-    while the charge is written; ``receipts`` note what was charged, for whoever breaks it off.
+    while the charge is decided and written; ``receipts`` note what was charged, for whoever breaks it off.
 
     Privacy:
         Claim: beside what the events pay for, an asker learns of a fresh question whether it failed, and that at most
@@ -239,8 +239,7 @@ def answered(
 
     def draw() -> tuple[str, Any]:
         charged.end(ticket)
-        terms = ledger.statement(ask.account).budget.filter
-        drawn = work(Meter(Prepaid(ticket, terms=terms), log=log))
+        drawn = work(Meter(Prepaid(ticket), log=log))
         drawn.encode()  # what no ledger can store fails here, where it is counted
         return drawn, show(_reply(ticket, drawn))
 

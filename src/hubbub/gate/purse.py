@@ -174,8 +174,8 @@ class OnLedger:
 class Prepaid:
     """The events of one question, paid for together; each is taken from what was paid, and no more."""
 
-    def __init__(self, ticket: Ticket, *, terms: Filter) -> None:
-        self._ticket, self._terms = ticket, terms
+    def __init__(self, ticket: Ticket) -> None:
+        self._ticket, self._terms = ticket, ticket.terms
         self._left = ticket.paid
         self._lock = threading.Lock()
 

@@ -5,10 +5,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -198,23 +197,13 @@ class Ledger(Looking):
     def reserve(self, ask: Ask, *, meanwhile: Callable[[], None] | None = None) -> Ticket:
         """Pay for a question, durably, or find an earlier payment for it. Nothing may be read earlier.
 
-        ``meanwhile`` is called once where an answer has to be made: the charge has been let through by then, and may
-        not be on disk yet. It may read nothing private.
+        ``meanwhile`` is called once while the charge is decided and written. It may be in vain, since the charge may
+        still be refused or an answer be found, and it may read nothing private.
         """
-        passed: SimpleQueue[bool] = SimpleQueue()
-
-        def work(tx: Transaction) -> Ticket:
-            ticket = rules.reserve(tx, ask)
-            passed.put(ticket.answer is None)
-            return ticket
-
         writer = self._writing()
-        outcome = writer.submit(work)
+        outcome = writer.submit(lambda tx: rules.reserve(tx, ask))
         if meanwhile is not None:  # not by the writer's thread: whoever it wakes takes its core, and the commit waits
-            outcome.add_done_callback(lambda _: passed.put(False))
-            with suppress(Empty):
-                if passed.get(timeout=self._patience):
-                    meanwhile()
+            meanwhile()
         return writer.wait(outcome)
 
     def settle(self, paid: Charged, answer: str) -> str:

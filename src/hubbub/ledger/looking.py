@@ -70,6 +70,11 @@ class Looking(ABC):
         with self._looking() as session:
             return serving.is_served(session, ask)
 
+    def would_charge(self, ask: Ask) -> bool:
+        """Return True if a request would be a charge of its own, as far as this principal's own past tells."""
+        with self._looking() as session:
+            return serving.would_charge(Balances(session=session, now=self._now(session)), ask)
+
     def check(self, asks: Sequence[Ask]) -> None:
         """Raise what these requests, one after the other, would be refused with now. Nothing is reserved by it."""
         with self._looking() as session:

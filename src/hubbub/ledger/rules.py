@@ -28,7 +28,7 @@ from hubbub.ledger.effects import charge_of
 from hubbub.ledger.entry import Entry
 from hubbub.ledger.holder import Holder
 from hubbub.ledger.older import paid_for
-from hubbub.ledger.permission import Balances, account_of, check_permission, refuse_frozen
+from hubbub.ledger.permission import Balances, check_permission, refuse_frozen
 from hubbub.ledger.serving import Decision, decide
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import Ask, Ticket, check_name
@@ -53,9 +53,10 @@ def reserve(tx: Transaction, ask: Ask) -> Ticket:
     return Ticket(
         entry=made.charge,
         account=ask.account,
-        paid=paid_for(paid, account_of(tx.session, ask.account).filter),
+        paid=paid_for(paid, made.terms),
         cost=FREE,
         answer=None if stored is None else str(stored.content["answer"]),
+        terms=made.terms,
         stored=None if stored is None else stored.moment,
         epsilon=None if paid["epsilon"] is None else Fraction(paid["epsilon"]),
     )
@@ -72,7 +73,13 @@ def _charge(tx: Transaction, ask: Ask, made: Decision) -> Ticket:
     }
     entry = tx.append("charge", ask.body | paid)
     return Ticket(
-        entry=entry.seq, account=ask.account, paid=made.cost, cost=made.cost, answer=None, epsilon=ask.epsilon
+        entry=entry.seq,
+        account=ask.account,
+        paid=made.cost,
+        cost=made.cost,
+        answer=None,
+        terms=made.terms,
+        epsilon=ask.epsilon,
     )
 
 

@@ -23,16 +23,18 @@ from hubbub.ledger.effects import CHARGE, charge_from, charge_of, units_of
 from hubbub.ledger.entry import ratio
 from hubbub.ledger.holder import PROJECT, Holder
 from hubbub.ledger.older import paid_for
-from hubbub.ledger.permission import Balances, account_of, check_permission, limits_of, refuse_frozen
+from hubbub.ledger.permission import Balances, account_of, check_permission, failures_of, limits_of, refuse_frozen
 from hubbub.ledger.stores.store import StoreSession
 from hubbub.ledger.terms import OWNER, Ask
-from hubbub.privacy.filter import DELTA_UNIT, FREE, LOSS_UNIT, Charge, price_of
+from hubbub.privacy.filter import DELTA_UNIT, FREE, LOSS_UNIT, Charge, Filter, price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The way in which a request will be met."""
 
+    terms: Filter
+    """How the account counts."""
     charge: int | None = None
     """The earlier charge that serves it; None where it needs one of its own."""
     answer: int | None = None
@@ -52,12 +54,12 @@ def decide(view: Balances, ask: Ask) -> Decision:
     project = check_permission(view.session, ask.account, ask.principal, now=view.now)
     account = account_of(view.session, ask.account)
     refuse_frozen(view.session, ask.account, ask.principal)
-    earlier = _by_key(view.session, ask) or _find_earlier(view, ask, project)
+    earlier = _by_key(view.session, ask, account.filter) or _find_earlier(view, ask, project, account.filter)
     if earlier is not None:
         return earlier
     cost = price_of(account.filter, ask.events)
     holders = (account, *limits_of(view.session, ask.account, principal=ask.principal, project=project))
-    return Decision(cost=cost, holders=holders, project=project)
+    return Decision(terms=account.filter, cost=cost, holders=holders, project=project)
 
 
 def check(view: Balances, asks: Sequence[Ask]) -> None:
@@ -79,6 +81,25 @@ def holds(session: StoreSession, charge: int, principal: str) -> bool:
         return found is not None
     given = session.rows("SELECT 1 FROM holdings WHERE charge = ? AND principal = ?", charge, principal)
     return bool(given) or bool(found[7])
+
+
+def would_charge(view: Balances, ask: Ask) -> bool:
+    """Return True if a request can be paid for, and its principal was given no answer to it: the owner, if nobody was.
+
+    Nothing rests on it but what is done in advance. What others asked must not show in how long that takes.
+    """
+    project = check_permission(view.session, ask.account, ask.principal, now=view.now)
+    if ask.principal == OWNER:
+        asked = "SELECT 1 FROM charges WHERE account = ? AND question = ? LIMIT 1"
+        known = bool(view.session.rows(asked, ask.account, ask.digest))
+    else:
+        frozen = failures_of(view.session, ask.account, ask.principal).frozen
+        known = frozen or bool(_holdings_of(view.session, ask))
+    if known:
+        return False
+    account = account_of(view.session, ask.account)
+    limits = limits_of(view.session, ask.account, principal=ask.principal, project=project)
+    return view.fits([account, *limits], price_of(account.filter, ask.events))
 
 
 def waiting_charge(session: StoreSession, ask: Ask) -> Mapping[str, Any] | None:
@@ -125,7 +146,7 @@ def _charges_for(session: StoreSession, ask: Ask) -> list[Sequence[Any]]:
     return [charge_from(row) for row in found]
 
 
-def _by_key(session: StoreSession, ask: Ask) -> Decision | None:
+def _by_key(session: StoreSession, ask: Ask, terms: Filter) -> Decision | None:
     """The charge that serves this principal's request under the same key."""
     if ask.key is None:
         return None
@@ -150,10 +171,10 @@ def _by_key(session: StoreSession, ask: Ask) -> Decision | None:
             key=ask.key,
             entry=seq,
         )
-    return Decision(charge=seq, answer=answer, by_key=True)
+    return Decision(terms=terms, charge=seq, answer=answer, by_key=True)
 
 
-def _find_earlier(view: Balances, ask: Ask, project: str | None) -> Decision | None:
+def _find_earlier(view: Balances, ask: Ask, project: str | None, terms: Filter) -> Decision | None:
     """An answer to this question that is good enough, or this principal's own charge that has none yet."""
     if ask.epsilon is None:
         return None
@@ -163,13 +184,13 @@ def _find_earlier(view: Balances, ask: Ask, project: str | None) -> Decision | N
     free = {seq for seq, *_, public in rows if public} | (_holdings_of(view.session, ask) if answered else set())
     for seq, answer in answered:
         if seq in free or ask.principal == OWNER:
-            return Decision(charge=seq, answer=answer)
+            return Decision(terms=terms, charge=seq, answer=answer)
     for seq, _, principal, _, *then, answer, _ in rows:
         waiting = answer is None and principal == ask.principal and tuple(then) == asked
         if waiting and entry_of(view.session, seq).content["events"] == ask.body["events"]:
-            return Decision(charge=seq)
+            return Decision(terms=terms, charge=seq)
     for seq, answer in answered:
-        shared = _share(view, ask, project, seq, answer)
+        shared = _share(view, ask, terms, project=project, seq=seq, answer=answer)
         if shared is not None:
             return shared
     return None
@@ -185,18 +206,18 @@ def _holdings_of(session: StoreSession, ask: Ask) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _share(view: Balances, ask: Ask, project: str | None, seq: int, answer: int) -> Decision | None:
+def _share(view: Balances, ask: Ask, terms: Filter, *, project: str | None, seq: int, answer: int) -> Decision | None:
     """Another principal's answer: free on the account, charged once to the limits of who has not seen it yet.
 
     None where these cannot pay for it, and for what is asked beside it.
     """
-    cost = paid_for(entry_of(view.session, seq).content, account_of(view.session, ask.account).filter)
+    cost = paid_for(entry_of(view.session, seq).content, terms)
     seen = project is not None and view.session.rows(
         "SELECT 1 FROM holdings WHERE charge = ? AND project = ?", seq, project
     )
     whole = limits_of(view.session, ask.account, principal=ask.principal, project=project)
-    beside = price_of(account_of(view.session, ask.account).filter, ask.beside)
+    beside = price_of(terms, ask.beside)
     paying = [holder for holder in whole if not seen or holder.kind != PROJECT]
     if not view.fits(paying, cost + beside) or not view.fits(whole, beside):
         return None
-    return Decision(charge=seq, answer=answer, cost=cost, holders=tuple(paying), project=project)
+    return Decision(terms=terms, charge=seq, answer=answer, cost=cost, holders=tuple(paying), project=project)

@@ -10,7 +10,7 @@ from hubbub.errors import ParameterError
 from hubbub.ledger.entry import digest_of, ratio
 from hubbub.parameters import between, positive, whole
 from hubbub.privacy.events.event import Event
-from hubbub.privacy.filter import Budget, Charge, Room, Spent
+from hubbub.privacy.filter import Budget, Charge, Filter, Room, Spent
 from hubbub.privacy.loss import Loss
 from hubbub.privacy.ways import ChosenWay
 
@@ -157,6 +157,8 @@ class Ticket:
     """What this request added to the account: nothing when an earlier charge or answer was found."""
     answer: str | None
     """The stored answer, if there is one; otherwise draw, then settle."""
+    terms: Filter
+    """How the account counted when this was decided: its events are taken from what was paid in the same way."""
     stored: datetime | None = None
     """When that answer was stored."""
     epsilon: Fraction | None = None

@@ -187,6 +187,7 @@ class Database:
             if epsilon is not None or within is not None:
                 raise NotAllowed("What is declared costs nothing to ask. Leave the price out.")
             return list_tables(self.policy) if show.table is None else list_columns(self.policy, show.table)
+        self._engine.rouse()
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         return self._session.run(self._draft(text, price), key=key)
 

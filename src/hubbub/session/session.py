@@ -172,7 +172,7 @@ class Session:
                     ask,
                     lambda meter: job.measure(read, meter),
                     present=job.present,
-                    meanwhile=runs[0][1].begin if runs else None,
+                    meanwhile=runs[0][1].begin if runs and self.ledger.would_charge(ask) else None,
                     log=self.log,
                     receipts=receipts,
                 )

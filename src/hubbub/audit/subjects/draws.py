@@ -55,8 +55,10 @@ def as_stated(plan: Plan, held: Sequence[ExactCounts]) -> bool:
 
 
 def _through_the_gate(plan: Plan, held: Sequence[ExactCounts]) -> Any:
-    ticket = Ticket(entry=1, account=plan.policy.account, paid=_PLENTY, cost=_PLENTY, answer=None)
-    meter = Meter(Prepaid(ticket, terms=plan.policy.budget.filter))
+    terms = plan.policy.budget.filter
+    meter = Meter(
+        Prepaid(Ticket(entry=1, account=plan.policy.account, paid=_PLENTY, cost=_PLENTY, answer=None, terms=terms))
+    )
     results = [Sealed(exact) for exact in held]
     try:
         stored = json.loads(measure_sets(plan, results, meter))

@@ -118,6 +118,10 @@ class DuckDB:
         """Ends every process and removes every file of its own."""
         self._pool.close()
 
+    def rouse(self) -> None:
+        """Say that a request is coming: the process that will read for it gets ready meanwhile."""
+        self._pool.rouse()
+
     def prepare(self, request: Request, *, tables: Mapping[str, Table]) -> Run[Any]:
         """Do everything but the reading. What would go wrong for public reasons, like sums that cannot be held, is
         raised here, before anything is paid; calling what is returned reads the data."""

@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.engines.duckdb.nursery import FIRST_WORD, START, Birth, nursery
-from hubbub.engines.duckdb.wire import GO, is_readable, receive, send
+from hubbub.engines.duckdb.wire import GO, ROUSE, is_readable, receive, send
 
 _PAUSE = 0.05
 _BACKLOG = 32
 """Processes that may wait for their end at a time. Beyond that, whoever has an answer ends its own: on a busy machine,
 those who ask without a pause would else have ever more of them, with their descriptors and files."""
+_ROUSED = 0.05
+"""Seconds in which a process is roused once. A rehearsal takes 0.002: none waits for one that waits for another."""
 _LOOK = 60.0
 """Seconds after which a thread without work looks whether anybody needs it still."""
 
@@ -45,6 +47,7 @@ class Standby:
     process: int | None = None
     handle: int | None = None
     """A descriptor of the process itself: its number may be given to another one after its end."""
+    roused: float = -_ROUSED
 
     def ready(self) -> None:
         """Wait until it has loaded everything; EOFError where it has ended instead, or since."""
@@ -60,6 +63,13 @@ class Standby:
     def waits(self) -> bool:
         """Return whether a request would be taken up at once."""
         return self.process is not None or is_readable(self.channel)
+
+    def rouse(self) -> None:
+        """Let it rehearse, so that it is quick when the request comes; what fails here fails then."""
+        if self.waits() and time.monotonic() - self.roused >= _ROUSED:
+            self.roused = time.monotonic()
+            with contextlib.suppress(OSError):
+                send(self.channel, ROUSE)
 
     def begin(self, request: Any) -> None:
         """Hands over the request: it is read, and prepared as far as that goes without touching any data."""
@@ -137,6 +147,12 @@ class Pool:
         self._closed = False
         self._last = weakref.finalize(self, _remove, directory, os.getpid())
         self._fill()
+
+    def rouse(self) -> None:
+        """Let the next process rehearse while somebody makes up a request, unless others need the processors."""
+        with self._lock:
+            if self._waiting and not self._asking and self._owner == os.getpid():
+                self._waiting[0].rouse()
 
     def begin(self, request: dict[str, Any]) -> Standby | None:
         """A process that has the request and waits for the word to read; None where none is ready at this moment."""

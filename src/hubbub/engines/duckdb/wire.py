@@ -8,6 +8,8 @@ from typing import Any
 
 _LENGTH = struct.Struct(">Q")
 MOST = 1 << 32
+ROUSE = "rouse"
+"""What a process hears ahead of a request that somebody is making up: be ready."""
 GO = "go"
 """What a process waits for before it reads anything."""
 

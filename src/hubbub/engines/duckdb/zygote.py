@@ -34,16 +34,20 @@ _TASKS = "/proc/self/task"
 
 def main(control: socket.socket, directory: str, parent: int, *, warm: bool) -> None:
     """Fork a child for each channel that is sent; end with the parent, and leave nothing of it behind."""
-    connection = open_warm() if warm else None
+    made_up = f"{directory}/made_up-{os.getpid()}.parquet"
+    connection = open_warm(made_up) if warm else None
     gc.collect()
     gc.freeze()  # objects that are never looked at again are never copied
-    zygote = _Zygote(control, connection)
+    zygote = _Zygote(control, connection, made_up)
     if zygote.serve(parent):
         zygote.end_children()
         shutil.rmtree(directory, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(made_up)
 
 
-def open_warm() -> Any:
+def open_warm(made_up: str) -> Any:
     """Open an engine and do what every question does for the first time; None where it cannot be opened like that."""
     import duckdb
 
@@ -51,14 +55,18 @@ def open_warm() -> Any:
         connection = duckdb.connect(":memory:", config=ALONE)
         worker.settle(connection)
         worker.warm_up(connection, worker.ROUNDS)
+        worker.make_up(connection, made_up)
+        for _ in range(worker.ROUNDS):
+            worker.rehearse(connection, made_up)
     except duckdb.Error:
         return None
     return connection
 
 
 class _Zygote:
-    def __init__(self, control: socket.socket, connection: Any) -> None:
+    def __init__(self, control: socket.socket, connection: Any, made_up: str) -> None:
         self._control, self._connection = control, connection
+        self._made_up = None if connection is None else made_up
         self._children: dict[int, int] = {}
         self._forks = 0
         self._retired = False
@@ -100,7 +108,7 @@ class _Zygote:
         child = os.fork()
         if child == 0:
             self._control.close()
-            worker.live(socket.socket(fileno=channel), own, self._connection)
+            worker.live(socket.socket(fileno=channel), own, self._connection, self._made_up)
         self._children[self._forks] = child
         self._forks += 1
 

@@ -115,8 +115,6 @@ def gather(op: Aggregate, coded: Query) -> Query:
         if tally.argument is not None:
             shown.append(alias(function("count", name(f"s{index}")), values(index)))
         if tally.measure is Measure.TOTAL:
-            if tally.argument is None:
-                raise ParameterError("argument", "given for a total", None)
             shown.append(alias(add_steps(tally, name(f"s{index}")), steps(index)))
     by = owners(grouped=bool(op.groups))
     return select(within(coded), *by, *shown, by=by)

@@ -10,6 +10,7 @@ from hubbub.query.aggregates.function import (
     CONFIDENCE,
     JointFunction,
     Margins,
+    NoisyCell,
     NoisyCells,
     name_mechanism,
     shorten,

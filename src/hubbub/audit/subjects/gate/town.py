@@ -94,6 +94,9 @@ class _MadeUp(DuckDB):
     def close(self) -> None:
         """Nothing was started."""
 
+    def rouse(self) -> None:
+        """Nothing sleeps."""
+
     def prepare(self, request: Request, *, tables: Mapping[str, Table]) -> Run[Any]:
         def read(_: object) -> Any:
             self._town.read()

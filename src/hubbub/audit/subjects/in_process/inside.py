@@ -80,6 +80,9 @@ class Inside(DuckDB):
     def close(self) -> None:
         """Nothing was started."""
 
+    def rouse(self) -> None:
+        """Nothing sleeps."""
+
     def prepare(self, request: Request, *, tables: Mapping[str, Table]) -> Run[Any]:
         run = super().prepare(request, tables=tables)
 

@@ -24,6 +24,7 @@ from typing import Any
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.gate.meter import Meter, Reply
 from hubbub.gate.secret import Sealed
+from hubbub.ledger.entry import ratio
 from hubbub.mechanisms import Nonzeros
 from hubbub.parameters import positive
 from hubbub.privacy.filter import whole_units_rounded_down
@@ -105,6 +106,7 @@ def publication_job(made: Offer, *, account: str, version: str) -> Job[Any]:
                 version=version,
                 loss_units=cost.loss,
                 failure_units=cost.failure,
+                charged="" if reply.epsilon is None else ratio(reply.epsilon),
             ),
         )
         return strategy.release(published)
@@ -118,6 +120,7 @@ def publication_job(made: Offer, *, account: str, version: str) -> Job[Any]:
         requests=(request,),
         measure=measure,
         present=present,
+        bought=made.price - made.prepared.terms.epsilon,
     )
 
 

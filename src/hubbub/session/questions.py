@@ -52,8 +52,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
     wanted = tuple(lacking(asked, policy))
-    if (epsilon is None) is (price.within is None):
-        raise ParameterError("epsilon", "given, or within instead of it", epsilon)
+    if epsilon is None and price.within is None:
+        raise ParameterError("epsilon", "given: what the answer may cost; or within, how far it may be off", None)
+    if epsilon is not None and price.within is not None:
+        raise ParameterError(
+            "within", "left out beside an epsilon: say what it may cost, or how far it may be off", price.within
+        )
     if price.within is not None:
         known, unknown = session.facts(wanted)
         if unknown:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,6 +22,7 @@ from hubbub.privacy.events.event import DiscreteGaussianEvent
 from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.plan.plan import Plan
+from hubbub.session import publishing
 from hubbub.session import session as door
 from hubbub.session.questions import draft_joint
 from tests.query.inside import World, row
@@ -147,3 +149,23 @@ def test_whoever_may_not_have_it_for_nothing_pays(asked: tuple[World, Fraction])
     ann = hb.Database(db.policy, ledger=db.ledger, engine=world.engine, principal="ann")
     ann.sql(TEXT, epsilon=epsilon)
     assert db.ledger.statement(account, "principal", "ann").spent.charges == 1
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 6), Fraction(1, 3)])
+@pytest.mark.parametrize("strategy", [hb.publish.Flat(), hb.publish.Hierarchy()])
+def test_a_publication_that_failed_has_the_noise_that_was_paid_for(
+    tmp_path: Path, strategy: Any, share: Fraction
+) -> None:
+    """The charge may leave too little for the same noise, and enough for the other."""
+    world = World(tmp_path, budget=Budget(epsilon=4, delta=Fraction(1, 10**9)))
+    db = world.load([row(n, nights=n % 9) for n in range(100)], limits=Limits(max_groups=1, max_rows=1))
+    spend(db, db.ledger.payer(db.policy.account).room.loss * LOSS_UNIT * share)
+    asked: dict[str, Any] = {"over": {"nights": range(10)}, "epsilon": Fraction(1, 2), "table": "stays"}
+    with mock.patch.object(publishing, "measure_layers", side_effect=ValueError), pytest.raises(EngineError):
+        db.publish(strategy, **asked)
+    before = spent(db)
+    release = db.publish(strategy, **asked)
+    assert spent(db) == before
+    assert release.stored is None
+    db.ledger.verify()
+    world.close()

@@ -70,7 +70,16 @@ def draft_publication(wish: Wish, *, session: Session, catalogue: Catalogue) -> 
     price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
 
     def plan_with(facts: Known, purchase: Purchase) -> Offer:
-        return offer.prepare_offer(wish, layout, policy, facts, price=price, rest=purchase.rest, payer=purchase.payer)
+        return offer.prepare_offer(
+            wish,
+            layout,
+            policy,
+            facts,
+            price=price,
+            rest=purchase.rest,
+            payer=purchase.payer,
+            ways=purchase.ways,
+        )
 
     return Draft(
         wanted=tuple(lacking(layout.question, policy)),
@@ -120,6 +129,7 @@ def publication_job(made: Offer, *, account: str, version: str) -> Job[Any]:
         requests=(request,),
         measure=measure,
         present=present,
+        ways=made.ways,
         bought=made.price - made.prepared.terms.epsilon,
     )
 

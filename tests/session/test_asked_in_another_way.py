@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 import hubbub as hb
-from hubbub.errors import EngineError
+from hubbub.errors import BudgetExceeded, EngineError, NotAllowed
 from hubbub.ledger import Ask
 from hubbub.policy.tables import Limits
 from hubbub.privacy.charge import LOSS_UNIT
@@ -24,7 +24,7 @@ from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.plan.plan import Plan
 from hubbub.session import publishing
 from hubbub.session import session as door
-from hubbub.session.questions import draft_joint
+from hubbub.session.questions import draft_joint, sql_job
 from tests.query.inside import World, row
 
 REPLACED = Budget(epsilon=4, delta=Fraction(1, 10**9), neighbors=Neighbors.REPLACE_ONE)
@@ -168,4 +168,32 @@ def test_a_publication_that_failed_has_the_noise_that_was_paid_for(
     assert spent(db) == before
     assert release.stored is None
     db.ledger.verify()
+    world.close()
+
+
+@pytest.mark.parametrize("text", [TEXT, "SELECT count(*) FROM stays", "SELECT ward, count(*) FROM stays GROUP BY ward"])
+def test_an_accuracy_that_was_paid_for_is_paid_for_once(tmp_path: Path, text: str) -> None:
+    """With less left other noise would have to be paid for, at a higher ε."""
+    world = World(tmp_path, budget=Budget(epsilon=4, delta=Fraction(1, 10**9)))
+    loaded = world.load([row(n, nights=n % 9) for n in range(50)], limits=Limits(max_groups=1, max_rows=1))
+    asked = 0
+    for part in range(0, 60, 6):
+        policy = replace(loaded.policy, account=f"people {part}")
+        db = hb.Database(policy, ledger=world.ledger, engine=world.engine)
+        spend(db, db.ledger.payer(policy.account).room.loss * LOSS_UNIT * (part + 1) / 60)
+        try:
+            first = db.sql(text, within=8)
+        except (BudgetExceeded, NotAllowed):
+            continue
+        before, asked = spent(db), asked + 1
+        again = db.sql(text, within=8)
+        assert again.rows == first.rows
+        assert again.highs == first.highs
+        assert spent(db) == before
+        db.ledger.grant(policy.account, "ann", limit=policy.budget)
+        ann = hb.Database(policy, ledger=world.ledger, engine=world.engine, principal="ann")
+        asks = ann._session.ask_of(sql_job(again.plan, price=LOSS_UNIT))
+        assert db.ledger.list_free(replace(asks, principal="owner")), "the owner has it for nothing"
+        assert not db.ledger.list_free(asks), "what she has not been given she does not find"
+    assert asked >= 3
     world.close()

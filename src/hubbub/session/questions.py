@@ -9,7 +9,7 @@ from hubbub.errors import NotAllowed, ParameterError, PolicyError
 from hubbub.gate.meter import Meter, Reply
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.filter import LOSS_UNIT, whole_units_rounded_down
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer import stored
 from hubbub.query.answer.answer import Answer, answer_of
@@ -20,7 +20,7 @@ from hubbub.query.missing.lacking import lacking
 from hubbub.query.plan.conditions import KNOWN_AS, may_be_grouped, rename
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
-from hubbub.query.plan.within import least_epsilon
+from hubbub.query.plan.within import check_additive, is_within, least_epsilon
 from hubbub.query.question import Question
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.read.sql import question
@@ -65,9 +65,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
                 "How far it is off is known once its bounds and limits are. Ask it with epsilon first, which buys "
                 "them, or let the owner declare them."
             )
-        asked_with = apply_facts(asked, policy, known)
-        epsilon = least_epsilon(
-            *asked_with, within=price.within, confidence=price.confidence, delta=delta, payer=session.payer()
+        epsilon = _find_accurate(
+            *apply_facts(asked, policy, known),
+            within=price.within,
+            confidence=price.confidence,
+            delta=delta,
+            session=session,
         )
     assert epsilon is not None
     whole = whole_units_rounded_down(positive("epsilon", epsilon))
@@ -83,6 +86,34 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
         return replace(made, bought=whole - purchase.rest)
 
     return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
+
+
+def _find_accurate(
+    asked: Question, policy: Policy, *, within: Real, confidence: Real, delta: Real | None, session: Session
+) -> Fraction:
+    """Find an ε at which every number is so close: that of an answer which is there already, if one is close enough.
+
+    With less left another noise may have to be paid for, at a higher ε: the same question would then be charged twice.
+    """
+    check_additive(asked)
+    payer = session.payer()
+    planned = plan(asked, policy, epsilon=payer.terms.epsilon, delta=delta, payer=payer)
+    job = sql_job(planned, price=planned.epsilon)
+    ask = replace(session.ask_of(job), epsilon=LOSS_UNIT)
+    names = [job.question] if job.renamed is None else [job.question, job.renamed]
+    near = [
+        one.epsilon
+        for name in names
+        for one in session.ledger.list_free(replace(ask, question=name))
+        if is_within(
+            plan(asked, policy, epsilon=one.epsilon - one.bought, delta=one.delta, ways=one.ways),
+            within=within,
+            confidence=confidence,
+        )
+    ]
+    if near:
+        return min(near)
+    return least_epsilon(asked, policy, within=within, confidence=confidence, delta=delta, payer=payer)
 
 
 def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:

@@ -153,7 +153,7 @@ class TestChangedBudgets:
         agree(ledger)
 
     def test_a_lower_delta_keeps_what_the_pool_has_spent(self, ledger: Ledger) -> None:
-        """What is used is not forgotten: nothing with a failure mass fits any more, and raising δ again lends nothing."""
+        """Nothing with a failure mass fits any more then, and raising δ again lends nothing."""
         used = FAMILY.filter.failure_cap // 2 * DELTA_UNIT
         assert not refused(ledger, "a", thresholded(ONE, used))
         ledger.set_budget("patients", Budget(epsilon=FAMILY.epsilon, delta=used))

@@ -171,6 +171,8 @@ class TestChangedBudgets:
         ledger.settle(ledger.reserve(ask("a")), "1")
         assert ledger.set_budget("patients", closed=True).closed
         assert refused(ledger, "b", pure(LOSS_UNIT))
+        with pytest.raises(BudgetExceeded, match='account "patients" is closed: its owner'):
+            ledger.reserve(ask("b"))
         assert ledger.reserve(ask("a")).answer == "1"
         agree(ledger)
         assert not ledger.set_budget("patients").closed

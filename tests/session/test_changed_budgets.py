@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import hubbub as hb
-from hubbub.errors import EngineError, HubbubError, ParameterError
+from hubbub.errors import EngineError, HubbubError, ParameterError, PolicyError
 from hubbub.ledger import Ledger, Marks, Renewal
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.session import publishing
@@ -127,3 +127,10 @@ def test_a_frame_says_what_it_is(people: Path) -> None:
         assert repr(db.table("people").where(hb.col("id") > 5)) == (
             "<Rows of people WHERE (id > 5); nothing is read before .agg(…).answer(epsilon=…)>"
         )
+
+
+def test_a_misspelt_unit_of_a_text_file_is_named(people: Path) -> None:
+    """None of its columns has a type of its own, and that is not what is wrong."""
+    (people / "stays.csv").write_text("patient,cost\n1,2\n")
+    with pytest.raises(PolicyError, match=r"no column patiend to name the unit\. Did you mean patient\?"):
+        hb.open(people / "stays.csv", unit="patiend", budget=1, ledger=people / "ledger", marks=Marks(people / "marks"))

@@ -152,10 +152,27 @@ class TestChangedBudgets:
         assert ledger.statement("patients").left.fits(price_of(FAMILY.filter, [])), "what is free stays free"
         agree(ledger)
 
+    def test_a_lower_delta_keeps_what_the_pool_has_spent(self, ledger: Ledger) -> None:
+        """Nothing with a failure mass fits any more then, and raising δ again lends nothing."""
+        used = FAMILY.filter.failure_cap // 2 * DELTA_UNIT
+        assert not refused(ledger, "a", thresholded(ONE, used))
+        ledger.set_budget("patients", Budget(epsilon=FAMILY.epsilon, delta=used))
+        assert ledger.statement("patients").spent.failure * DELTA_UNIT == used
+        assert refused(ledger, "b", thresholded(Fraction(1, 10**6), DELTA_UNIT))
+        assert not refused(ledger, "c", pure(1))
+        for _ in range(3):  # lowered and raised, it is the same pool
+            ledger.set_budget("patients", Budget(epsilon=FAMILY.epsilon, delta=used))
+            ledger.set_budget("patients", FAMILY)
+        assert not refused(ledger, "d", thresholded(Fraction(1, 10**6), used))
+        assert refused(ledger, "e", thresholded(Fraction(1, 10**6), 2 * DELTA_UNIT))
+        agree(ledger)
+
     def test_closed_and_opened_again(self, ledger: Ledger) -> None:
         ledger.settle(ledger.reserve(ask("a")), "1")
         assert ledger.set_budget("patients", closed=True).closed
         assert refused(ledger, "b", pure(LOSS_UNIT))
+        with pytest.raises(BudgetExceeded, match='account "patients" is closed: its owner'):
+            ledger.reserve(ask("b"))
         assert ledger.reserve(ask("a")).answer == "1"
         agree(ledger)
         assert not ledger.set_budget("patients").closed
@@ -299,6 +316,21 @@ class TestLedgersOfBefore:
             agree_on_sums(ledger)
             verify(ledger)
             assert not refused(ledger, "new", gaussian(Fraction(1, 100)), account="patients")
+            verify(ledger)
+
+    def test_budgets_of_before_are_changed_like_others(self, tmp_path: Path) -> None:
+        with Ledger(self.old(tmp_path / "old"), marks=Marks(tmp_path / "state")) as ledger:
+            for one in ledger.statements():
+                if one.kind != "account":
+                    continue
+                for epsilon, closed in ((one.budget.epsilon * 2, False), (one.budget.epsilon / 2, True)):
+                    changed = Budget(epsilon=epsilon, delta=one.budget.delta, neighbors=one.budget.neighbors)
+                    ledger.set_budget(one.account, changed, closed=closed)
+                now = ledger.statement(one.account)
+                assert now.spent == one.spent, "nothing is taken back, in any sum"
+                assert now.closed
+                ledger.open_account(one.account, one.budget, renewal=one.renewal)
+            agree_on_sums(ledger)
             verify(ledger)
 
     def test_a_flipped_bit_is_not_sealed_anew(self, tmp_path: Path) -> None:

@@ -60,6 +60,24 @@ def test_the_law_follows_from_table_and_rejection_without_chance(name: str, scal
 
 
 @pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("scale", [Fraction(32) + Fraction(1, 10**9), Fraction(64), Fraction(449, 7), Fraction(10**9)])
+def test_the_table_leaves_the_mass_of_all_blocks_beyond_it(name: str, scale: Fraction) -> None:
+    """At the least scales of a length of blocks and between them: what is left is twice the envelope beyond."""
+    law = wide(name, scale)
+    with mp.workprec(420):
+        cumulative = [mpf(low) / mpf(2) ** 400 for low, _ in law.table._cumulative(400)]
+        assert len(cumulative) == 4 * law.reach
+        flat = cumulative[0] / mass(name, 1 << law.shift, scale)
+        beyond, block = mpf(0), law.reach
+        while True:
+            part = 2 * flat * mass(name, block << law.shift, scale)
+            beyond, block = beyond + part, block + 1
+            if part < beyond * mpf(10) ** -20:
+                break
+        assert abs((1 - cumulative[-1]) / beyond - 1) < mpf(10) ** -17
+
+
+@pytest.mark.parametrize("name", MAKE)
 def test_what_lies_beyond_the_table_is_kept_in_proportion_to_the_law(name: str) -> None:
     scale = Fraction(100)
     law = wide(name, scale)

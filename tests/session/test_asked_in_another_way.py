@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 
 import hubbub as hb
-from hubbub.errors import EngineError
+from hubbub.errors import BudgetExceeded, EngineError, NotAllowed
 from hubbub.ledger import Ask
 from hubbub.policy.tables import Limits
 from hubbub.privacy.charge import LOSS_UNIT
@@ -21,11 +22,11 @@ from hubbub.privacy.events.event import DiscreteGaussianEvent
 from hubbub.privacy.filter import Budget
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.query.plan.plan import Plan
+from hubbub.session import publishing
 from hubbub.session import session as door
-from hubbub.session.questions import draft_joint
+from hubbub.session.questions import draft_joint, sql_job
 from tests.query.inside import World, row
 
-COMES = Budget(epsilon=4, delta=Fraction(1, 10**9))
 REPLACED = Budget(epsilon=4, delta=Fraction(1, 10**9), neighbors=Neighbors.REPLACE_ONE)
 ONE = Fraction(1)
 SPANS = ("nights < 2", "nights >= 2 AND nights < 4", "nights >= 4 AND nights < 9")
@@ -33,12 +34,11 @@ TEXT = f"SELECT {', '.join(f'count(*) FILTER (WHERE {one})' for one in SPANS)} F
 PARTS = [f"SELECT count(*) FROM stays WHERE {one}" for one in SPANS]
 
 
-@pytest.fixture(params=[(COMES, 2), (REPLACED, 1)], ids=["add-remove", "replace-one"])
+@pytest.fixture(params=[Fraction(1), Fraction(1, 2)], ids=["to one grouping", "from one grouping"])
 def asked(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[World, Fraction]]:
     """A world, and a price at which the way turns with what is left."""
-    budget, epsilon = request.param
-    made = World(tmp_path, budget=budget)
-    yield made, Fraction(epsilon)
+    made = World(tmp_path, budget=REPLACED)
+    yield made, request.param
     made.close()
 
 
@@ -149,3 +149,51 @@ def test_whoever_may_not_have_it_for_nothing_pays(asked: tuple[World, Fraction])
     ann = hb.Database(db.policy, ledger=db.ledger, engine=world.engine, principal="ann")
     ann.sql(TEXT, epsilon=epsilon)
     assert db.ledger.statement(account, "principal", "ann").spent.charges == 1
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 6), Fraction(1, 3)])
+@pytest.mark.parametrize("strategy", [hb.publish.Flat(), hb.publish.Hierarchy()])
+def test_a_publication_that_failed_has_the_noise_that_was_paid_for(
+    tmp_path: Path, strategy: Any, share: Fraction
+) -> None:
+    """The charge may leave too little for the same noise, and enough for the other."""
+    world = World(tmp_path, budget=Budget(epsilon=4, delta=Fraction(1, 10**9)))
+    db = world.load([row(n, nights=n % 9) for n in range(100)], limits=Limits(max_groups=1, max_rows=1))
+    spend(db, db.ledger.payer(db.policy.account).room.loss * LOSS_UNIT * share)
+    asked: dict[str, Any] = {"over": {"nights": range(10)}, "epsilon": Fraction(1, 2), "table": "stays"}
+    with mock.patch.object(publishing, "measure_layers", side_effect=ValueError), pytest.raises(EngineError):
+        db.publish(strategy, **asked)
+    before = spent(db)
+    release = db.publish(strategy, **asked)
+    assert spent(db) == before
+    assert release.stored is None
+    db.ledger.verify()
+    world.close()
+
+
+@pytest.mark.parametrize("text", [TEXT, "SELECT count(*) FROM stays", "SELECT ward, count(*) FROM stays GROUP BY ward"])
+def test_an_accuracy_that_was_paid_for_is_paid_for_once(tmp_path: Path, text: str) -> None:
+    """With less left other noise would have to be paid for, at a higher ε."""
+    world = World(tmp_path, budget=Budget(epsilon=4, delta=Fraction(1, 10**9)))
+    loaded = world.load([row(n, nights=n % 9) for n in range(50)], limits=Limits(max_groups=1, max_rows=1))
+    asked = 0
+    for part in range(0, 60, 6):
+        policy = replace(loaded.policy, account=f"people {part}")
+        db = hb.Database(policy, ledger=world.ledger, engine=world.engine)
+        spend(db, db.ledger.payer(policy.account).room.loss * LOSS_UNIT * (part + 1) / 60)
+        try:
+            first = db.sql(text, within=8)
+        except (BudgetExceeded, NotAllowed):
+            continue
+        before, asked = spent(db), asked + 1
+        again = db.sql(text, within=8)
+        assert again.rows == first.rows
+        assert again.highs == first.highs
+        assert spent(db) == before
+        db.ledger.grant(policy.account, "ann", limit=policy.budget)
+        ann = hb.Database(policy, ledger=world.ledger, engine=world.engine, principal="ann")
+        asks = ann._session.ask_of(sql_job(again.plan, price=LOSS_UNIT))
+        assert db.ledger.list_free(replace(asks, principal="owner")), "the owner has it for nothing"
+        assert not db.ledger.list_free(asks), "what she has not been given she does not find"
+    assert asked >= 3
+    world.close()

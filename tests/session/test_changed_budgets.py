@@ -2,14 +2,17 @@
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import duckdb
 import pytest
 
 import hubbub as hb
-from hubbub.errors import ParameterError
+from hubbub.errors import EngineError, HubbubError, ParameterError, PolicyError
 from hubbub.ledger import Ledger, Marks, Renewal
 from hubbub.privacy.sensitivity import Neighbors
+from hubbub.session import publishing
 
 COUNT = "SELECT count(DISTINCT id) AS n FROM people"
 
@@ -72,3 +75,62 @@ def test_odds_about_rows_are_those_of_neighbours_where_units_are_replaced(people
     assert told["rows_posterior"] == told["posterior"] == pytest.approx(0.7310585786)
     assert "something that one person's rows say" in told["sentence"]
     assert "in the data" not in told["sentence"]
+
+
+def test_a_publication_says_all_that_was_charged(people: Path) -> None:
+    """Limits were bought first: what the numbers cost is less than what was asked for."""
+    with opened(people, budget=hb.Budget(4)) as db:
+        asked = {"over": {"id": range(0, 50)}, "epsilon": 0.5}
+        release = db.publish(hb.publish.Flat(), **asked)
+        charged = db.ledger.statement("people").spent.loss / (1 << 40)
+        assert release.epsilon < Fraction(1, 2)
+        assert charged == 0.5
+        assert "ε = 0.5, bounds and limits that were bought included" in repr(release)
+        assert db.publish(hb.publish.Flat(), **asked).receipt.charged == "1/2"
+        assert db.ledger.statement("people").spent.loss / (1 << 40) == charged
+        release.save(people / "release.json")
+        assert hb.publish.load(people / "release.json").receipt == release.receipt
+        exact = db.publish(hb.publish.Flat(), cells=1, each=1, **asked | {"epsilon": 0.75})
+        assert "· ε = 0.75 ·" in repr(exact)
+        db.ledger.verify()
+
+
+def test_a_publication_that_failed_is_drawn_for_what_was_paid(people: Path) -> None:
+    """Once its limits are known they cost nothing, and it would be another plan, for all of the price."""
+    with opened(people, budget=hb.Budget(4)) as db:
+        asked = {"over": {"id": range(0, 50)}, "epsilon": 0.5}
+        with mock.patch.object(publishing, "measure_layers", side_effect=ValueError), pytest.raises(EngineError):
+            db.publish(hb.publish.Flat(), **asked)
+        spent = db.ledger.statement("people").spent
+        db.publish(hb.publish.Flat(), **asked)
+        assert db.ledger.statement("people").spent == spent
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda db: db.ask(COUNT, epsilon=1), "questions must be a list of questions"),
+        (lambda db: db.sql(COUNT, epsilon=1, within=5), "within must be left out beside an epsilon"),
+        (lambda db: db.sql(COUNT), "epsilon must be given"),
+        (lambda db: db.schema(5), "table must be the name of a table"),
+        (lambda db: db.table("nobody"), "There is no table 'nobody'. There are: people."),
+    ],
+)
+def test_small_mistakes_are_named(people: Path, ask: Any, words: str) -> None:
+    with opened(people, budget=hb.Budget(4)) as db, pytest.raises(HubbubError) as refused:
+        ask(db)
+    assert words in str(refused.value)
+
+
+def test_a_frame_says_what_it_is(people: Path) -> None:
+    with opened(people, budget=hb.Budget(4)) as db:
+        assert repr(db.table("people").where(hb.col("id") > 5)) == (
+            "<Rows of people WHERE (id > 5); nothing is read before .agg(…).answer(epsilon=…)>"
+        )
+
+
+def test_a_misspelt_unit_of_a_text_file_is_named(people: Path) -> None:
+    """None of its columns has a type of its own, and that is not what is wrong."""
+    (people / "stays.csv").write_text("patient,cost\n1,2\n")
+    with pytest.raises(PolicyError, match=r"no column patiend to name the unit\. Did you mean patient\?"):
+        hb.open(people / "stays.csv", unit="patiend", budget=1, ledger=people / "ledger", marks=Marks(people / "marks"))

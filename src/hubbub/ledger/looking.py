@@ -1,9 +1,10 @@
 """Reading a ledger: by askers about themselves, and by whoever may open it about everyone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from typing import Any
 
 from hubbub.ledger import serving
 from hubbub.ledger.book import entry_from, entry_of, head_of
@@ -60,10 +61,12 @@ class Looking(ABC):
         """
         with self._looking() as session:
             content = serving.waiting_charge(session, ask)
-        if content is None:
-            return None
-        ways = tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
-        return Waiting(ways=ways, bought=Fraction(content.get("bought", 0)))
+        return None if content is None else _terms_of(content)
+
+    def list_free(self, ask: Ask) -> list[Waiting]:
+        """List the terms of charges for this question, at this ε or more, whose answers cost the principal nothing."""
+        with self._looking() as session:
+            return [_terms_of(content) for content in serving.list_free(session, ask)]
 
     def is_served(self, ask: Ask) -> bool:
         """Return whether an answer is stored that the principal would be served for nothing."""
@@ -176,3 +179,13 @@ class Looking(ABC):
             odometer=holder.filter.odometer(spent),
             closed=holder.closed,
         )
+
+
+def _terms_of(content: Mapping[str, Any]) -> Waiting:
+    ways = tuple((name, Fraction(epsilon)) for name, epsilon in content.get("ways", []))
+    return Waiting(
+        ways=ways,
+        bought=Fraction(content.get("bought", 0)),
+        epsilon=Fraction(content["epsilon"] or 0),
+        delta=Fraction(content["delta"]),
+    )

@@ -131,6 +131,18 @@ def is_served(session: StoreSession, ask: Ask) -> bool:
     return any(ask.principal == OWNER or public or seq in held for seq, public in answered)
 
 
+def list_free(session: StoreSession, ask: Ask) -> list[Mapping[str, Any]]:
+    """List charges at this ε or more whose answer this principal is served for nothing, or waits for."""
+    rows = _charges_for(session, ask)
+    held = _holdings_of(session, ask) if rows else set()
+    found = [
+        seq
+        for seq, _, principal, *_, answer, public in rows
+        if (principal == ask.principal if answer is None else ask.principal == OWNER or public or seq in held)
+    ]
+    return [entry_of(session, seq).content for seq in found]
+
+
 def _asked(ask: Ask) -> tuple[int, int]:
     assert ask.epsilon is not None
     return units_of(ratio(ask.epsilon), LOSS_UNIT), units_of(ratio(ask.delta), DELTA_UNIT)

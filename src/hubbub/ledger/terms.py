@@ -130,10 +130,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The terms of a charge that has no answer yet: with them, the same plan is made again."""
+    """The terms of a charge that has no answer yet, or a stored one: with them, the same plan is made again."""
 
     ways: tuple[ChosenWay, ...]
     bought: Fraction
+    epsilon: Fraction
+    """What was asked for."""
+    delta: Fraction
 
 
 class Charged(Protocol):

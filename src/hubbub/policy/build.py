@@ -75,6 +75,11 @@ def single_table(
             )
         unusable[column] = made.reason
     if not columns:
+        if isinstance(unit, str) and unit.lower() not in {column.lower() for column in own}:
+            raise PolicyError(
+                f"Table {name} has no column {unit} to name the unit.{declared.suggestion(unit, own)}",
+                name=f"unit of table {name}",
+            )
         raise PolicyError(
             f"No column of table {name} can be used. {next(iter(unusable.values()), 'It has none.')}", name="columns"
         )

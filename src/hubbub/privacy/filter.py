@@ -296,6 +296,14 @@ def refusal(terms: Filter, charge: Charge, *, left: Room, whose: str, history: s
         beside = f", δ₀ = {number(amount.failure * DELTA_UNIT)}" if charge.failure else ""
         return words_of(terms, amount, digits=digits) + beside
 
+    if terms.closed:
+        return BudgetExceeded(
+            f"This costs {parts(charge)}; {whose} is closed: its owner lets nothing more be spent, until hubbub budget "
+            "set opens it again. What was answered before is served as it was.",
+            charge=charge,
+            left=left,
+            budget=terms.budget,
+        )
     return BudgetExceeded(
         f"This costs {parts(charge)}; {whose} has {parts(left)} left of its budget {terms.budget}{history}. "
         "Ask for less, or request a grant.",

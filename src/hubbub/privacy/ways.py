@@ -6,7 +6,8 @@ tried at the greatest ε at which it is not, so that asking for more never bring
 an account may have little ρ left, and pure noise at a lower ε may still err less than Gaussian noise at all of it.
 
 Where no way can be paid for at the ε that was asked for, nothing is chosen in its place: the question is refused, and
-the error says what it costs.
+the error says what it costs. A caller that has other ways beside these, one of which can be paid for, asks for the best
+at any lower ε all the same (``lower``), to compare it with those.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,16 +81,21 @@ class Chosen(Generic[P]):
         return self.name, self.epsilon
 
 
-def choose(ways: Sequence[Way[P]], *, epsilon: Fraction, payer: Payer) -> Chosen[P]:
+def choose(ways: Sequence[Way[P]], *, epsilon: Fraction, payer: Payer, lower: bool = False) -> Chosen[P]:
     """Return the payable way that errs least at any ε up to this; of equal ones the first.
 
-    Where none is payable at this ε itself, return the one that errs least of all, which will be refused.
+    Where none is payable at this ε itself, return the one that errs least of all, which will be refused; with ``lower``
+    the one that errs least at a lower ε, if any is payable there.
     """
     made, problem = _make_all(ways, epsilon)
     if not made:
         assert problem is not None
         raise problem
     payable = [(way, one) for way, one in made if payer.can_pay(way.events(one))]
+    if not payable and lower:
+        less = [(way, found) for way in ways if (found := _largest(way, payer, epsilon)) is not None]
+        if less:
+            return min(less, key=lambda pair: pair[0].size(pair[1].made))[1]
     if not payable:
         way, one = min(made, key=_size)
         return Chosen(name=way.name, epsilon=epsilon, made=one)

@@ -15,7 +15,7 @@ from hubbub.parameters import Real, whole
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import Charge, Filter, price_of
 from hubbub.privacy.sensitivity import Norm
-from hubbub.privacy.ways import Payer
+from hubbub.privacy.ways import ChosenWay, Payer
 from hubbub.publish import tags
 from hubbub.publish.axes import Layout
 from hubbub.publish.domain import Domain
@@ -58,6 +58,8 @@ class Offer:
     """As it was asked, with what was drawn or searched for; and with Gaussian noise where the account could not pay for
     the other."""
     prepared: Prepared
+    ways: tuple[ChosenWay, ...]
+    """The noise that was chosen by the balance, if any: a charge that lost its answer is answered with it."""
     price: Fraction
     known: Mapping[WantedFact, Any]
     unknown: Mapping[Look, Fraction]
@@ -72,21 +74,26 @@ def prepare_offer(
     price: Fraction,
     rest: Fraction,
     payer: Payer,
+    ways: Sequence[ChosenWay] | None = None,
 ) -> Offer:
-    """Prepare the wish with the facts that are known, for the rest of the price."""
+    """Prepare the wish with the facts that are known, for the rest of the price; with the noise that was paid for."""
     question, bounded = apply_facts(layout.question, policy, facts)
     planned = plan(question, bounded, epsilon=rest, delta=wish.delta, most_cells=layout.group_count)
     slack = planned.delta if policy.budget.delta else Fraction(0)
     terms = Terms(epsilon=planned.epsilon, delta=slack, contribution=contribution_of(planned))
-    strategy, prepared = payable(_place_names(wish.strategy, layout.domain), layout.domain, terms, payer)
+    placed = _place_names(wish.strategy, layout.domain)
+    noise = _payable_noise(placed, layout.domain, terms, payer) if ways is None else _noise_of(ways)
+    chosen = placed if noise is None else replace(placed, noise=noise)  # type: ignore[type-var]
+    prepared = chosen.prepare(layout.domain.shape, terms)
     return Offer(
         question=f"PUBLISH {canonical(tags.to_json(wish.strategy))} {question.identity}",
         policy=bounded,
         layout=layout,
         planned=planned,
         asked=wish.strategy,
-        strategy=strategy,
+        strategy=tags.pin(chosen, prepared),
         prepared=prepared,
+        ways=() if noise is None else ((noise.value, terms.epsilon),),
         price=price,
         known=facts,
         unknown={},
@@ -119,16 +126,21 @@ def contribution_of(planned: Plan) -> Contribution:
     return one
 
 
-def payable(strategy: Strategy, domain: Domain, terms: Terms, payer: Payer) -> tuple[Strategy, Prepared]:
-    """Prepare a strategy; where its balance cannot pay for the better noise and can for the other, take the other."""
-    prepared = strategy.prepare(domain.shape, terms)
-    if terms.delta and getattr(strategy, "noise", Noise.LAPLACE) is None and not _can_pay(payer, prepared):
+def _payable_noise(strategy: Strategy, domain: Domain, terms: Terms, payer: Payer) -> Noise | None:
+    """Return the other noise, where the balance cannot pay for that which errs less and can for this; else None."""
+    if not terms.delta or getattr(strategy, "noise", Noise.LAPLACE) is not None:
+        return None
+    if not _can_pay(payer, strategy.prepare(domain.shape, terms)):
         for noise in (Noise.GAUSSIAN, Noise.LAPLACE):
             other = replace(strategy, noise=noise)  # type: ignore[type-var]
-            instead = other.prepare(domain.shape, terms)
-            if _can_pay(payer, instead):
-                return tags.pin(other, instead), instead
-    return tags.pin(strategy, prepared), prepared
+            if _can_pay(payer, other.prepare(domain.shape, terms)):
+                return noise
+    return None
+
+
+def _noise_of(ways: Sequence[ChosenWay]) -> Noise | None:
+    """Return the noise of a charge that waits for its answer; None for that of the strategy itself."""
+    return Noise(ways[0][0]) if ways else None
 
 
 def _can_pay(payer: Payer, prepared: Prepared) -> bool:

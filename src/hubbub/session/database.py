@@ -28,7 +28,7 @@ from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis
 from hubbub.query.answer.explain import Explanation
-from hubbub.query.answer.listing import Listing, list_columns, list_tables
+from hubbub.query.answer.listing import Listing, check_table, list_columns, list_tables
 from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
 from hubbub.query.frame.frame import Asking, Frame
@@ -204,8 +204,8 @@ class Database:
 
         Asked one by one at ε/n each they would be noisier, wherever the account has a δ.
         """
-        if not questions:
-            raise ParameterError("questions", "at least one", questions)
+        if isinstance(questions, str | Asking) or not questions:
+            raise ParameterError("questions", "a list of questions", questions)
         texts = [asked.sql if isinstance(asked, Asking) else asked for asked in questions]
         catalogue = self._catalogue()
         draft = draft_joint(texts, epsilon=epsilon, delta=delta, policy=self.policy, catalogue=catalogue)
@@ -389,6 +389,7 @@ class Database:
         """Return a table to ask in Python: ``db.table("stays").group_by("ward").agg(n=hb.count()).answer(epsilon=1)``.
 
         Each step makes a new frame, and nothing is read before ``answer``."""
+        check_table(self.policy, name)
         return Frame(asker=self, source=quote(name), name=name)
 
     @require_grant

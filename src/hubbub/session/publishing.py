@@ -24,6 +24,7 @@ from typing import Any
 from hubbub.errors import NotAllowed, TooHeavy
 from hubbub.gate.meter import Meter, Reply
 from hubbub.gate.secret import Sealed
+from hubbub.ledger.entry import ratio
 from hubbub.mechanisms import Nonzeros
 from hubbub.parameters import positive
 from hubbub.privacy.filter import whole_units_rounded_down
@@ -69,7 +70,16 @@ def draft_publication(wish: Wish, *, session: Session, catalogue: Catalogue) -> 
     price = whole_units_rounded_down(positive("epsilon", wish.epsilon))
 
     def plan_with(facts: Known, purchase: Purchase) -> Offer:
-        return offer.prepare_offer(wish, layout, policy, facts, price=price, rest=purchase.rest, payer=purchase.payer)
+        return offer.prepare_offer(
+            wish,
+            layout,
+            policy,
+            facts,
+            price=price,
+            rest=purchase.rest,
+            payer=purchase.payer,
+            ways=purchase.ways,
+        )
 
     return Draft(
         wanted=tuple(lacking(layout.question, policy)),
@@ -105,6 +115,7 @@ def publication_job(made: Offer, *, account: str, version: str) -> Job[Any]:
                 version=version,
                 loss_units=cost.loss,
                 failure_units=cost.failure,
+                charged="" if reply.epsilon is None else ratio(reply.epsilon),
             ),
         )
         return strategy.release(published)
@@ -118,6 +129,8 @@ def publication_job(made: Offer, *, account: str, version: str) -> Job[Any]:
         requests=(request,),
         measure=measure,
         present=present,
+        ways=made.ways,
+        bought=made.price - made.prepared.terms.epsilon,
     )
 
 

@@ -9,7 +9,7 @@ from hubbub.errors import NotAllowed, ParameterError, PolicyError
 from hubbub.gate.meter import Meter, Reply
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
-from hubbub.privacy.filter import whole_units_rounded_down
+from hubbub.privacy.filter import LOSS_UNIT, whole_units_rounded_down
 from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer import stored
 from hubbub.query.answer.answer import Answer, answer_of
@@ -21,7 +21,7 @@ from hubbub.query.plan.conditions import KNOWN_AS, may_be_grouped, rename
 from hubbub.query.plan.covering import Covers, raise_limits
 from hubbub.query.plan.measure import measure_plan, measure_sets
 from hubbub.query.plan.plan import Plan, plan, together
-from hubbub.query.plan.within import least_epsilon
+from hubbub.query.plan.within import check_additive, is_within, least_epsilon
 from hubbub.query.question import Question
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.read.sql import question
@@ -79,8 +79,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     if covers is Covers.WHOLE:  # limits that nobody declared are not bought: those that drop nothing are known
         policy = _declare_limits(policy)
     wanted = tuple(lacking(asked, policy))
-    if (epsilon is None) is (price.within is None):
-        raise ParameterError("epsilon", "given, or within instead of it", epsilon)
+    if epsilon is None and price.within is None:
+        raise ParameterError("epsilon", "given: what the answer may cost; or within, how far it may be off", None)
+    if epsilon is not None and price.within is not None:
+        raise ParameterError(
+            "within", "left out beside an epsilon: say what it may cost, or how far it may be off", price.within
+        )
     if price.within is not None:
         known, unknown = session.facts(wanted)
         if unknown:
@@ -88,13 +92,14 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
                 "How far it is off is known once its bounds and limits are. Ask it with epsilon first, which buys "
                 "them, or let the owner declare them."
             )
-        asked_with = apply_facts(asked, policy, known)
-        epsilon = least_epsilon(
-            *asked_with,
+        completed, limited = apply_facts(asked, policy, known)
+        epsilon = _find_accurate(
+            _name_covered(completed, covers),
+            limited,
             within=price.within,
             confidence=price.confidence,
             delta=delta,
-            payer=session.payer(),
+            session=session,
             covers=covers,
         )
     assert epsilon is not None
@@ -102,10 +107,8 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
 
     def plan_with(facts: Known, purchase: Purchase) -> Plan:
         known, limited = apply_facts(replace(asked, grouped=purchase.grouped), policy, facts)
-        if covers is Covers.WHOLE:
-            known = replace(known, grouped=False, known_as=known.identity + _WHOLE)
         made = plan(
-            known,
+            _name_covered(known, covers),
             limited,
             epsilon=purchase.rest,
             delta=delta,
@@ -118,11 +121,55 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
 
 
+def _name_covered(asked: Question, covers: Covers) -> Question:
+    """Return the question under the name of its whole error, which is another question to the ledger."""
+    if covers is not Covers.WHOLE:
+        return asked
+    return replace(asked, grouped=False, known_as=asked.identity + _WHOLE)
+
+
 def _declare_limits(policy: Policy) -> Policy:
     """Return the policy with limits that drop nothing in place of those that nobody declared."""
     limits, raised = policy.limits, raise_limits(policy).limits
     known = {name: getattr(limits, name) or getattr(raised, name) for name in ("max_rows", "max_groups")}
     return replace(policy, limits=replace(limits, **known))
+
+
+def _find_accurate(
+    asked: Question,
+    policy: Policy,
+    *,
+    within: Real,
+    confidence: Real,
+    delta: Real | None,
+    session: Session,
+    covers: Covers,
+) -> Fraction:
+    """Find an ε at which every number is so close: that of an answer which is there already, if one is close enough.
+
+    With less left another noise may have to be paid for, at a higher ε: the same question would then be charged twice.
+    """
+    check_additive(asked)
+    payer = session.payer()
+    planned = plan(asked, policy, epsilon=payer.terms.epsilon, delta=delta, payer=payer, covers=covers)
+    job = sql_job(planned, price=planned.epsilon)
+    ask = replace(session.ask_of(job), epsilon=LOSS_UNIT)
+    names = [job.question] if job.renamed is None else [job.question, job.renamed]
+    near = [
+        one.epsilon
+        for name in names
+        for one in session.ledger.list_free(replace(ask, question=name))
+        if is_within(
+            plan(asked, policy, epsilon=one.epsilon - one.bought, delta=one.delta, ways=one.ways),
+            within=within,
+            confidence=confidence,
+        )
+    ]
+    if near:
+        return min(near)
+    return least_epsilon(
+        asked, policy, within=within, confidence=confidence, delta=delta, payer=payer, covers=covers
+    )
 
 
 def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:

@@ -63,6 +63,13 @@ class Receipt:
     """The owner's name for the state of the data."""
     loss_units: int
     failure_units: int
+    charged: str = ""
+    """The ε that was charged in all, as p/q, with the facts that were bought for it; "" where it is not known."""
+
+    def tell_price(self, epsilon: Fraction) -> str:
+        """Say what was charged, where that is more than the numbers cost."""
+        whole = Fraction(self.charged or epsilon)
+        return "" if whole <= epsilon else f"ε = {float(whole):.6g}, bounds and limits that were bought included"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +259,8 @@ class Published(Mapped, Outlined):
     @property
     def price(self) -> str:
         """For a person."""
-        return f"ε = {float(self.epsilon):.6g}" + (f", δ = {float(self.delta):.3g}" if self.delta else "")
+        whole = "" if self.receipt is None else self.receipt.tell_price(self.epsilon)
+        return (whole or f"ε = {float(self.epsilon):.6g}") + (f", δ = {float(self.delta):.3g}" if self.delta else "")
 
     def __repr__(self) -> str:
         from hubbub.publish.release.render import as_text

@@ -12,6 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def to_json(published: Published) -> dict[str, Any]:
         "made": None if published.made is None else pack(published.made),
         "account": published.account,
         "entry": published.entry,
-        "receipt": None if paid is None else {name: getattr(paid, name) for name in (*_TEXTS, *_UNITS)},
+        "receipt": None if paid is None else asdict(paid),
     }
 
 
@@ -230,7 +231,8 @@ def _receipt(told: Any) -> Receipt | None:
     if told is None:
         return None
     texts = {name: _of(told, name, str) for name in _TEXTS}
-    return Receipt(**texts, **{name: _of(told, name, int) for name in _UNITS})
+    charged = _of(told, "charged", str) if "charged" in told else ""  # those of before do not say it
+    return Receipt(**texts, **{name: _of(told, name, int) for name in _UNITS}, charged=charged)
 
 
 def _of(told: Mapping[str, Any], name: str, kind: type) -> Any:

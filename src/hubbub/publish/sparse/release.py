@@ -247,7 +247,8 @@ class SparseRelease:
             "steps": [],
             "strategy": tags.to_json(self.strategy),
         }
-        return canonical(told | ({} if paid is None else asdict(paid)))
+        charge = {} if paid is None else {name: one for name, one in asdict(paid).items() if name != "charged"}
+        return canonical(told | charge)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON; ``publish.sparse.load`` reads it."""

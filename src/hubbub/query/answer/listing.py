@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.errors import UnknownName
+from hubbub.errors import ParameterError, UnknownName
 from hubbub.policy.kinds import Type
 from hubbub.policy.tables import Policy, Table, TableColumn
 from hubbub.privacy.loss import number
@@ -71,11 +71,19 @@ def list_tables(policy: Policy) -> Listing:
     return Listing(columns=("table", "rows", "columns"), rows=rows)
 
 
-def list_columns(policy: Policy, name: str | None = None) -> Listing:
-    """List the columns of a table, or of all: their types, and what is declared of them."""
-    if name is not None and name.lower() not in {table.lower() for table in policy.tables}:
+def check_table(policy: Policy, name: object) -> None:
+    """Raise UnknownName where no table of the policy is called so."""
+    if not isinstance(name, str):
+        raise ParameterError("table", "the name of a table", name)
+    if name.lower() not in {table.lower() for table in policy.tables}:
         known = ", ".join(sorted(policy.tables))
         raise UnknownName(f"There is no table {name!r}. There are: {known}.", table=name)
+
+
+def list_columns(policy: Policy, name: str | None = None) -> Listing:
+    """List the columns of a table, or of all: their types, and what is declared of them."""
+    if name is not None:
+        check_table(policy, name)
     rows = [
         (table.name, *row)
         for table in policy.tables.values()

@@ -153,6 +153,9 @@ class Frame:
             raise ParameterError("columns", "at least one", ())
         return f"SELECT {', '.join(quote(one) for one in columns)} FROM {self.source}{self._filter()}"
 
+    def __repr__(self) -> str:
+        return f"<Rows of {self.source}{self._filter()}; nothing is read before .agg(…).answer(epsilon=…)>"
+
     def _whole(self) -> str:
         """As one thing to join with."""
         if not self.conditions:

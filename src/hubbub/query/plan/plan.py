@@ -49,6 +49,7 @@ from hubbub.query.plan.selection import MOST_KEYS, KeyCounts, Selection, reuse_t
 from hubbub.query.plan.statistic import QueryMeasurement, Reach, Statistic
 from hubbub.query.question import Question
 
+_LEAST = 2.0**-1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -215,13 +216,21 @@ def plan(
         return apart
     try:
         whole_terms = replace(terms, policy=grouping.policy)
-        whole = _calibrate(_shape(grouping.question, grouping.policy), whole_terms)
+        whole_shape = _shape(grouping.question, grouping.policy)
+        whole = _calibrate(whole_shape, whole_terms)
     except QueryError:  # too large a sum for one grouping, or a bound that it lacks
         if apart is None:
             raise
         return apart
     beside = _show_beside(name_grouped(question), policy, whole, grouping.places)
-    return beside if apart is None or question.grouped or _errs_less([beside], [apart], payer) else apart
+    if apart is None or question.grouped:
+        return beside
+    if _can_pay(payer, [apart]) and not _can_pay(payer, [beside]):
+        whole = _calibrate(whole_shape, replace(whole_terms, lower=True))
+        beside = _show_beside(name_grouped(question), policy, whole, grouping.places)
+    elif _can_pay(payer, [beside]) and not _can_pay(payer, [apart]):
+        apart = _calibrate(_shape(question, policy, most_cells), replace(terms, lower=True))
+    return beside if _errs_less([beside], [apart], payer) else apart
 
 
 def _cover_whole(question: Question, terms: PlanTerms, most_cells: int | None) -> Plan:
@@ -269,17 +278,41 @@ def _show_beside(question: Question, policy: Policy, whole: Plan, places: Sequen
 
 def _errs_less(beside: Sequence[Plan], apart: Sequence[Plan], payer: Payer) -> bool:
     """Return whether conditions side by side can be paid for alone, or err less by the product of all errors."""
-    payable, other = (payer.can_pay([event for each in plans for event in each.events]) for plans in (beside, apart))
+    payable, other = _can_pay(payer, beside), _can_pay(payer, apart)
     if payable is not other:
         return payable
-    return sum(_log_error(each) for each in beside) < sum(_log_error(each) for each in apart)
+    return _log_errors(beside) < _log_errors(apart)
 
 
-def _log_error(planned: Plan) -> float:
+def _can_pay(payer: Payer, plans: Sequence[Plan]) -> bool:
+    return payer.can_pay([event for each in plans for event in each.events])
+
+
+def _log_errors(plans: Sequence[Plan]) -> tuple[float, float]:
+    """Return the product of all margins, and where it is equal of all deviations, as logarithms.
+
+    Ways are compared by margins first too (``plan_terms.size_of``): by another order, the best of better ones could be
+    the worse one.
+    """
+    margins = [math.log(max(error, _LEAST)) for each in plans for error in _margins(each)]
+    spreads = [math.log(max(error, _LEAST)) for each in plans for error in _spreads(each)]
+    return sum(margins), sum(spreads)
+
+
+def _margins(planned: Plan) -> list[float]:
+    beta, tallies = 1 - CONFIDENCE, [tally for part in planned.parts for tally in part.tallies]
+    bounds = [float(planned.margins.bound(tally, beta)) for tally in tallies]
+    return [*bounds, *(mechanism.error(beta=beta) for mechanism in _choices(planned))]
+
+
+def _spreads(planned: Plan) -> list[float]:
     margins, tallies = planned.margins, [tally for part in planned.parts for tally in part.tallies]
-    chosen = [margins.find_choice(part.choice).mechanism for part in planned.parts if part.choice is not None]
     noise = [deviation(own.mechanism) * own.take.scale_of(tally) for tally in tallies for own in [margins.find(tally)]]
-    return sum(math.log(max(error, 2.0**-1000)) for error in (*noise, *map(deviation, chosen)))
+    return [*noise, *map(deviation, _choices(planned))]
+
+
+def _choices(planned: Plan) -> list[Mechanism]:
+    return [planned.margins.find_choice(part.choice).mechanism for part in planned.parts if part.choice is not None]
 
 
 def together(
@@ -315,19 +348,39 @@ def together(
     try:
         whole_shape = _shape(grouping.question, grouping.policy)
         rest = [shape for at, shape in enumerate(shapes) if at not in members]
-        whole, *others = _share([whole_shape, *rest], terms)
+        shared = [whole_shape, *rest]
+        beside = _show_all(questions, policy, _share(shared, terms), members, grouping.places)
     except QueryError:
         return apart
-    waiting, places = iter(others), iter(grouping.places)
-    planned = []
+    if grouped:
+        return beside
+    if _can_pay(payer, apart) and not _can_pay(payer, beside):
+        less = _share(shared, replace(terms, lower=True))
+        beside = _show_all(questions, policy, less, members, grouping.places)
+    elif _can_pay(payer, beside) and not _can_pay(payer, apart):
+        apart = _share(shapes, replace(terms, lower=True))
+    return beside if _errs_less(beside, apart, payer) else apart
+
+
+def _show_all(
+    questions: Sequence[Question],
+    policy: Policy,
+    planned: Sequence[Plan],
+    members: Sequence[int],
+    places: Sequence[tuple[int, int]],
+) -> tuple[Plan, ...]:
+    """Return the plan of each of several questions, of which the members are groups of the first plan."""
+    whole, *others = planned
+    waiting, remaining = iter(others), iter(places)
+    shown_all = []
     for at, one in enumerate(questions):
         if at not in members:
-            planned.append(_mark(next(waiting)))
+            shown_all.append(_mark(next(waiting)))
             continue
-        shown = _show_beside(one, policy, whole, list(itertools.islice(places, len(one.asked))))
+        shown = _show_beside(one, policy, whole, list(itertools.islice(remaining, len(one.asked))))
         assert shown.beside is not None
-        planned.append(replace(shown, beside=replace(shown.beside, shared=at != members[0])))
-    return tuple(planned) if grouped or _errs_less(planned, apart, payer) else apart
+        shown_all.append(replace(shown, beside=replace(shown.beside, shared=at != members[0])))
+    return tuple(shown_all)
 
 
 def _share(shapes: Sequence["_Shape"], terms: PlanTerms) -> tuple[Plan, ...]:

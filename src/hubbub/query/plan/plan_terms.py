@@ -39,6 +39,8 @@ class PlanTerms:
     """The way of a plan that was made before; an empty one is that of the first version. None: it is to be chosen."""
     share: Fraction = SHARE
     """What is paid of it for what limits drop, where that is measured."""
+    lower: bool = False
+    """Whether less than ε is used where no way can be paid for at ε: another plan can."""
 
     @property
     def is_of_before(self) -> bool:
@@ -106,7 +108,7 @@ class PlanTerms:
         return found.made, found.way
 
     def _choose(self, ways: Sequence[Way[P]]) -> Chosen[P]:
-        return choose(ways, epsilon=self.epsilon, payer=self.payer)
+        return choose(ways, epsilon=self.epsilon, payer=self.payer, lower=self.lower)
 
 
 def pair(statistics: Sequence[Statistic], mechanisms: Sequence[Mechanism]) -> Measured:

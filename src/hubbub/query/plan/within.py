@@ -31,23 +31,16 @@ def least_epsilon(
     covers: Covers = Covers.NOISE,
 ) -> Fraction:
     """Find an ε at which every number is within so much of the exact one, each with this confidence."""
-    most = positive("within", within)
-    beta = 1 - float(between("confidence", confidence, 0, 1, low_open=True, high_open=True))
-    if any(not asked.function.is_additive for asked in question.asked) or not question.asked:
-        raise NotAllowed(
-            "How far it is off is known beforehand for counts and sums alone. Ask for those, or say epsilon."
-        )
-    if question.sets or any(group.private for group in question.groups):
-        raise NotAllowed("Groups whose keys are selected, and grouping sets, are asked with epsilon.")
+    check_additive(question)
 
     def good(epsilon: Fraction) -> bool:
         planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer, covers=covers)
-        return all(one <= most for one in margins(planned, beta))
+        return is_within(planned, within=within, confidence=confidence)
 
     high = policy.budget.epsilon if payer is None else payer.terms.epsilon
     if not good(high):
         raise NotAllowed(
-            f"Not even the whole budget brings it within {float(most):g}. Allow more, ask for fewer groups a unit or "
+            f"Not even the whole budget brings it within {float(within):g}. Allow more, ask for fewer groups a unit or "
             "tighter bounds, or take a lower confidence."
         )
     low = LOSS_UNIT
@@ -55,6 +48,23 @@ def least_epsilon(
         middle = (low + high) / 2 if high < 4 * low else _geometric(low, high)
         low, high = (low, middle) if good(middle) else (middle, high)
     return high
+
+
+def check_additive(question: Question) -> None:
+    """Refuse what has no margin that is known beforehand."""
+    if any(not asked.function.is_additive for asked in question.asked) or not question.asked:
+        raise NotAllowed(
+            "How far it is off is known beforehand for counts and sums alone. Ask for those, or say epsilon."
+        )
+    if question.sets or any(group.private for group in question.groups):
+        raise NotAllowed("Groups whose keys are selected, and grouping sets, are asked with epsilon.")
+
+
+def is_within(planned: Plan, *, within: Real, confidence: Real = CONFIDENCE) -> bool:
+    """Return whether every number of a plan is within so much of the exact one, each with this confidence."""
+    most = positive("within", within)
+    beta = 1 - float(between("confidence", confidence, 0, 1, low_open=True, high_open=True))
+    return all(one <= most for one in margins(planned, beta))
 
 
 def margins(planned: Plan, beta: float) -> list[Fraction]:

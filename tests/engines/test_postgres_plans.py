@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -65,14 +65,14 @@ def run(stored: StoredTables, op: Aggregate, statement: SqlStatement) -> dict[An
     return found
 
 
-def rows_of(stored: StoredTables, op: Relation, case: Case, origins: Origins) -> Rows:
+def rows_of(stored: StoredTables, op: Relation, case: Case, origins: Origins, secret: Sequence[int] = SECRET) -> Rows:
     """The rows of a relation, each with its unit first."""
     made = relations.Lowering(declared(case), origins)
     rows, names = made.relation(op)
     unit = relations.unit_of(op)
     columns = [name(names[column.name]) for column in kinds_of(op)]
     statement = print_statement(Lowered(select(within(rows), *unit, *columns), secrets=made.secrets), POSTGRES)
-    found = stored.run(statement, SECRET)
+    found = stored.run(statement, secret)
     kinds = [None] * len(unit) + [column.kind for column in kinds_of(op)]
     return Counter(tuple(settled(_plain(value)) for value, _ in zip(row, kinds, strict=True)) for row in found)
 
@@ -81,13 +81,13 @@ def _plain(value: Any) -> Any:
     return int(value) if type(value).__name__ == "Decimal" else value
 
 
-def keeping(stored: StoredTables, case: Case, origins: Origins) -> interpreter.Keep:
+def keeping(stored: StoredTables, case: Case, origins: Origins, secret: Sequence[int] = SECRET) -> interpreter.Keep:
     """Of a unit's rows, those that the engine keeps: as many as it may, and each as often as it was there at most."""
     known: dict[Cap, Rows] = {}
 
     def keep(op: Cap, unit: Any, rows: list[interpreter.Row]) -> list[interpreter.Row]:
         if op not in known:
-            known[op] = rows_of(stored, op, case, origins)
+            known[op] = rows_of(stored, op, case, origins, secret)
         left = Counter({row[1:]: many for row, many in known[op].items() if row[0] == settled(unit)})
         assert left.total() == op.most, (unit, left)
         kept = []

@@ -14,19 +14,19 @@ from hubbub.query.ops import Aggregate, ExactCounts, Measure
 from tests.query import interpreter
 from tests.query.expressions import functions_in
 from tests.query.generate import Case
-from tests.query.owned import Connection, exact, keeping
+from tests.query.owned import exact
 
 MOST_CHOICES = 64
 """Choices of groups that are tried."""
 
 
-def disagreements(
-    engine: Connection, op: Aggregate, counted: ExactCounts, case: Case, secret: Sequence[int]
-) -> tuple[list[str], int]:
-    """What the engine counted and the interpreter does not, and how many numbers or histograms were compared."""
+def disagreements(keep: interpreter.Keep, op: Aggregate, counted: ExactCounts, case: Case) -> tuple[list[str], int]:
+    """What the engine counted and the interpreter does not, and how many numbers or histograms were compared.
+
+    ``keep`` says which rows of a unit stay where there are too many: those that the engine keeps.
+    """
     if not _exact(op):
         return [], 0
-    keep = keeping(engine, case, secret)
     rows = interpreter.grouped(op, case.tables, keep)
     places = [place for place in range(len(op.tallies)) if _decided(op, place, rows)]
     wanted = replace(op, tallies=tuple(op.tallies[place] for place in places), histograms=())

@@ -35,7 +35,7 @@ from tests.query.agreeing import disagreements
 from tests.query.further import exact_slots, raw_tallies
 from tests.query.generate import TIMES, Case
 from tests.query.inside import PLACES, PUBLIC, STAYS, WARDS, Seen, World, ask, faults, fixed_key, row
-from tests.query.owned import fill
+from tests.query.owned import fill, keeping
 from tests.query.sources import FEATURES, RARE, Source, Sources, grouping
 
 NAN, INF, BIG = float("nan"), float("inf"), 1 << 62
@@ -311,7 +311,7 @@ def misunderstood(world: World, case: Case, seen: Seen) -> list[str]:
     cells = tuple(itertools.product(*(group.values for group in op.groups)))
     rows = raw_tallies(seen.plan, seen.noisy, len(cells))
     counted = ExactCounts(cells=cells, tallies=rows, histograms=seen.bins)
-    return disagreements(world.engine.connection, op, counted, case, KEY)[0]
+    return disagreements(keeping(world.engine.connection, case, KEY), op, counted, case)[0]
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -355,9 +355,14 @@ def _origins(prepared: _Prepared) -> dict[str, RowSource]:
     """Return what stands behind FROM: the tables themselves, with the types of their columns."""
     found: dict[str, RowSource] = {}
     for name, known in prepared.known.items():
-        types = tuple((column.name, _type_of(column)) for column in known.readable)
-        found[name] = StoredTable((known.schema, known.name), types)
+        found[name] = name_stored(known)
     return found
+
+
+def name_stored(table: CatalogueTable) -> StoredTable:
+    """Return what stands behind FROM for a table: its name, and the types by which its columns are read."""
+    types = tuple((column.name, _type_of(column)) for column in table.readable)
+    return StoredTable((table.schema, table.name), types)
 
 
 def _type_of(column: Any) -> str:

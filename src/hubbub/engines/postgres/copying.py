@@ -53,12 +53,16 @@ LONGEST = 1 << 20
 """Bytes of the longest text that is copied: as long as the longest record of a text file (``sources.delimited``)."""
 PART = 1 << 28
 """Bytes of text that lie on the disk at a time, as for text files (``sources.conversion``)."""
+LONG_ROW, LONG_PART = 1 << 14, 1 << 26
+"""Where rows are longer than that on average, a part is as small as this: the writer holds 2,048 of its rows at least, of
+each thread."""
 MEMORY = "1GB"
-"""What the writer of a part may have: some vectors of 2,048 of the longest usual texts. More makes nothing faster."""
+"""What the writer of a part may have. More makes nothing faster."""
 GROUP = 1 << 26
 """Bytes of a group of rows, where rows are long: all of a group are held until it is written."""
 _ROUND = 1 << 16
 """Rows between two words on how far it is."""
+_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = (
     "SET LOCAL search_path = pg_catalog, pg_temp",
     "SET LOCAL DateStyle = 'ISO, YMD'",
@@ -115,7 +119,7 @@ def read_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     place = source.paths[0]
     with explain_failure(place), psycopg.connect(source.dsn, autocommit=True, prepare_threshold=None) as connection:
         cursor = connection.cursor()
-        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        cursor.execute(_BEGIN)
         for setting in _SETTINGS:
             cursor.execute(setting.encode())
         yield cursor
@@ -189,7 +193,7 @@ class _PartWriter:
         self._text = os.path.join(folder, "rows")
         self._file = open(self._text, "wb")  # noqa: SIM115  (closed before it is read)
         self.parts: list[str] = []
-        self.rows = 0
+        self.rows, self._waiting = 0, 0
 
     def __enter__(self) -> "_PartWriter":
         return self
@@ -204,10 +208,12 @@ class _PartWriter:
     def write(self, row: bytes | bytearray | memoryview) -> None:
         """Add a row, which is a line."""
         self.rows += 1
+        self._waiting += 1
         self._file.write(row)
-        if self._file.tell() >= self._part:
+        size = self._file.tell()
+        if size >= self._part or size >= max(LONG_PART, self._waiting * LONG_ROW):
             self._store_part()
-            self._file = open(self._text, "wb")  # noqa: SIM115
+            self._file, self._waiting = open(self._text, "wb"), 0  # noqa: SIM115
 
     def _store_part(self) -> None:
         self._file.close()
@@ -223,6 +229,8 @@ class _PartWriter:
                 connection.execute(f"COPY ({rows}) TO {quote_text(path)} ({options})")
         except duckdb.IOException:
             raise PolicyError("A table could not be copied to Parquet. Is there room on the disk?") from None
+        except duckdb.OutOfMemoryException:
+            raise PolicyError(f"A table could not be copied to Parquet in {MEMORY} of memory.") from None
         os.chmod(path, 0o600)
         self.parts.append(path)
 

@@ -35,7 +35,7 @@ def copied(url: str, *tables: str, directory: Path, part: int = 1 << 20) -> list
 
 def rows(table: CopiedTable, shown: str = "*") -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
-        return connection.execute(f"SELECT {shown} FROM read_parquet('{table.path}')").fetchall()
+        return connection.execute(f"SELECT {shown} FROM read_parquet({list(table.paths)})").fetchall()
 
 
 @pytest.fixture
@@ -140,8 +140,9 @@ def test_a_large_table_is_copied_part_by_part(server: PostgresServer, database: 
     (table,) = copied(database, "numbers", directory=tmp_path, part=10_000)
     assert sorted(rows(table)) == [(i, f"row {i}") for i in range(1, 5001)]
     assert table.rows == 5000
-    assert [path.name for path in tmp_path.iterdir()] == [Path(table.path).name]  # and nothing else is left
-    assert Path(table.path).stat().st_mode & 0o777 == 0o600
+    assert len(table.paths) > 3
+    assert sorted(map(str, Path(table.folder).iterdir())) == sorted(table.paths)  # and nothing else is left
+    assert all(Path(path).stat().st_mode & 0o777 == 0o600 for path in table.paths)
 
 
 def test_all_tables_are_of_one_snapshot(server: PostgresServer, database: str, tmp_path: Path) -> None:

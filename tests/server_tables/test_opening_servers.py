@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import hubbub as hb
@@ -153,15 +154,22 @@ def test_later_rows_are_there_when_it_is_opened_again(server: PostgresServer, cl
     assert (counted("1"), counted("2")) == (100, 101)
 
 
-def test_the_ledger_may_be_in_the_same_database(server: PostgresServer, clinic: str) -> None:
-    server.execute("CREATE SCHEMA ledger", url=clinic)
-    ledger = f"{clinic}&options=-csearch_path%3Dledger"
-    table = hb.postgres(clinic, schema="clinic", table="people", copy=True)
-    with hb.open(table, unit="person", budget=2, limits=hb.Limits(max_rows=1), ledger=ledger) as db:
-        db.sql("SELECT count(*) FROM people", epsilon=1)
-        assert "ε = 1" in str(db.budget)
-    kinds = server.execute("SELECT kind FROM ledger.entries ORDER BY seq", url=clinic)
-    assert {"account", "charge", "answer"} <= {kind for (kind,) in kinds}
+@either
+def test_the_ledger_may_be_in_the_same_database(
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, copies: bool
+) -> None:
+    """In a schema of its own, which the role that reads the data cannot read."""
+    server.execute("CREATE ROLE keeper LOGIN; CREATE SCHEMA ledger AUTHORIZATION keeper", url=clinic)
+    ledger = clinic.replace("hubbub@", "keeper@") + "&options=-csearch_path%3Dledger"
+    try:
+        with hb.open(written(tmp_path, reader, copies=copies), ledger=ledger) as db:
+            db.sql("SELECT count(*) FROM people", epsilon=1)
+        kinds = server.execute("SELECT kind FROM ledger.entries ORDER BY seq", url=clinic)
+        assert {"account", "charge", "answer"} <= {kind for (kind,) in kinds}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            server.execute("SELECT FROM ledger.entries", url=reader)
+    finally:
+        server.execute("DROP OWNED BY keeper CASCADE; DROP ROLE keeper", url=clinic)
 
 
 @either

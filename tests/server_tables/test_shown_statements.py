@@ -53,7 +53,8 @@ def test_nobody_but_the_owner_reads_it(reader: str, tmp_path: Path) -> None:
 
 
 def test_files_have_statements_too(tmp_path: Path) -> None:
-    duckdb.sql("SELECT i AS p, i % 3 AS g FROM range(9) t(i)").write_parquet(str(tmp_path / "t.parquet"))
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT i AS p FROM range(9) t(i)) TO '{tmp_path / 't.parquet'}'")
     with hb.open(tmp_path / "t.parquet", unit="p", budget=1, limits=hb.Limits(max_rows=1)) as db:
         (shown,) = db.statements("SELECT count(*) FROM t", epsilon=1)
     assert "SELECT" in shown

@@ -1,7 +1,7 @@
 """Tables of a PostgreSQL database as Parquet files: one snapshot of all of them, streamed, whatever their size.
 
-Rows come as COPY writes them, are kept as text on the disk up to a part's size, and become a part of typed Parquet; the
-parts of a table become one file. Nothing larger than a part is ever in memory.
+Rows come as COPY writes them, are kept as text on the disk up to a part's size, and become a file of typed Parquet; a
+table is as many files. Nothing as large as the table is ever in memory.
 
 Privacy:
     Claim: the files hold the rows of one state of the database, each value as it is, or missing where its kind has no
@@ -17,6 +17,7 @@ Privacy:
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,10 @@ LONGEST = 1 << 20
 """Bytes of the longest text that is copied: as long as the longest record of a text file (``sources.delimited``)."""
 PART = 1 << 28
 """Bytes of text that lie on the disk at a time, as for text files (``sources.conversion``)."""
+MEMORY = "1GB"
+"""What the writer of a part may have: some vectors of 2,048 of the longest usual texts. More makes nothing faster."""
+GROUP = 1 << 26
+"""Bytes of a group of rows, where rows are long: all of a group are held until it is written."""
 _ROUND = 1 << 16
 """Rows between two words on how far it is."""
 _SETTINGS = (
@@ -72,9 +77,10 @@ _MISSING = r"\N"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedTable:
-    """One table's rows in a file of ours, and what the catalogue said of it in the same snapshot."""
+    """One table's rows in files of ours, and what the catalogue said of it in the same snapshot."""
 
-    path: str
+    folder: str
+    paths: tuple[str, ...]
     rows: int
     catalogue: CatalogueTable
 
@@ -97,7 +103,7 @@ def copy_tables(
                 made.append(_copy(cursor, table, directory=directory, progress=progress, part=part))
         except BaseException:
             for one in made:
-                os.unlink(one.path)
+                shutil.rmtree(one.folder)
             raise
     return made
 
@@ -133,30 +139,24 @@ def _look(cursor: "psycopg.Cursor[Any]", source: TableSource) -> CatalogueTable:
 def _copy(
     cursor: "psycopg.Cursor[Any]", table: CatalogueTable, *, directory: str, progress: Progress | None, part: int
 ) -> CopiedTable:
-    columns = [(column, kind) for column in table.readable if isinstance(kind := engine_kind(column.type), Kind)]
-    where = quote_relation(table.schema, table.name)
-    shown = ", ".join(["1", *(_send(column) for column, _ in columns)])  # no line is empty
-    statement = f"COPY (SELECT {shown} FROM {where}) TO STDOUT (FORMAT text)"
-    descriptor, path = tempfile.mkstemp(prefix="copy-", suffix=".parquet", dir=directory)
-    os.close(descriptor)
+    columns = [column for column in table.readable if isinstance(engine_kind(column.type), Kind)]
+    shown = ", ".join(["1", *map(_send, columns)])  # no line is empty
+    statement = f"COPY (SELECT {shown} FROM {quote_relation(table.schema, table.name)}) TO STDOUT (FORMAT text)"
+    folder = tempfile.mkdtemp(prefix="copy-", dir=directory)
     try:
-        with tempfile.TemporaryDirectory(dir=directory) as scratch:
-            writer = _PartWriter(scratch, [column for column, _ in columns], part=part)
-            read = 0
-            with cursor.copy(statement.encode()) as blocks:
-                for block in blocks:
-                    writer.write(block)
-                    read += len(block)
-                    if progress is not None and writer.rows % _ROUND == 0:
-                        progress(read, read)
-            writer.finish(path)
-            if progress is not None:
-                progress(read, read)
-        os.chmod(path, 0o600)
+        writer, read = _PartWriter(folder, columns, part=part), 0
+        with writer, cursor.copy(statement.encode()) as blocks:
+            for block in blocks:
+                writer.write(block)
+                read += len(block)
+                if progress is not None and writer.rows % _ROUND == 0:
+                    progress(read, read)
+        if progress is not None:
+            progress(read, read)
     except BaseException:
-        os.unlink(path)
+        shutil.rmtree(folder)
         raise
-    return CopiedTable(path=path, rows=writer.rows, catalogue=table)
+    return CopiedTable(folder=folder, paths=tuple(writer.parts), rows=writer.rows, catalogue=table)
 
 
 def _send(column: CatalogueColumn) -> str:
@@ -182,14 +182,24 @@ def _within(value: str, low: str, high: str) -> str:
 
 
 class _PartWriter:
-    """COPY's text as one Parquet file, by way of parts, so that not all of the text lies on the disk at once."""
+    """COPY's text as Parquet files, part by part, so that not all of the text lies on the disk at once."""
 
-    def __init__(self, scratch: str, columns: Sequence[CatalogueColumn], *, part: int) -> None:
-        self._scratch, self._columns, self._part = scratch, columns, part
-        self._text = os.path.join(scratch, "rows")
-        self._parts: list[str] = []
+    def __init__(self, folder: str, columns: Sequence[CatalogueColumn], *, part: int) -> None:
+        self._folder, self._columns, self._part = folder, columns, part
+        self._text = os.path.join(folder, "rows")
         self._file = open(self._text, "wb")  # noqa: SIM115  (closed before it is read)
+        self.parts: list[str] = []
         self.rows = 0
+
+    def __enter__(self) -> "_PartWriter":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Store the last part, unless something went wrong; there is one at any rate."""
+        if kind is None and (self._file.tell() or not self.parts):
+            self._store_part()
+        self._file.close()
+        os.unlink(self._text)
 
     def write(self, row: bytes | bytearray | memoryview) -> None:
         """Add a row, which is a line."""
@@ -197,28 +207,24 @@ class _PartWriter:
         self._file.write(row)
         if self._file.tell() >= self._part:
             self._store_part()
-
-    def finish(self, target: str) -> None:
-        """Write the file: the columns that questions can use, in their order."""
-        self._store_part()
-        self._file.close()
-        rows = f"SELECT * FROM {call_reader('read_parquet', self._parts)}"
-        self._run(f"COPY ({rows}) TO {quote_text(target)} (FORMAT parquet)")
+            self._file = open(self._text, "wb")  # noqa: SIM115
 
     def _store_part(self) -> None:
         self._file.close()
-        part = os.path.join(self._scratch, f"{len(self._parts)}.parquet")
-        self._run(f"COPY ({_decode_rows(self._text, self._columns)}) TO {quote_text(part)} (FORMAT parquet)")
-        self._parts.append(part)
-        self._file = open(self._text, "wb")  # noqa: SIM115
-
-    def _run(self, statement: str) -> None:
-        settings: dict[str, Any] = {"temp_directory": self._scratch, "preserve_insertion_order": False}
+        path = os.path.join(self._folder, f"{len(self.parts)}.parquet")
+        settings: dict[str, Any] = {
+            "temp_directory": self._folder,
+            "preserve_insertion_order": False,
+            "memory_limit": MEMORY,
+        }
+        rows, options = _decode_rows(self._text, self._columns), f"FORMAT parquet, ROW_GROUP_SIZE_BYTES {GROUP:d}"
         try:
             with duckdb.connect(config=settings) as connection:
-                connection.execute(statement)
+                connection.execute(f"COPY ({rows}) TO {quote_text(path)} ({options})")
         except duckdb.IOException:
             raise PolicyError("A table could not be copied to Parquet. Is there room on the disk?") from None
+        os.chmod(path, 0o600)
+        self.parts.append(path)
 
 
 def _decode_rows(path: str, columns: Sequence[CatalogueColumn]) -> str:

@@ -81,7 +81,7 @@ class Sources:
             case "arrow" | "frame":
                 return _parquet((self._parquet_of(source),))
             case "postgres":
-                return _parquet((self._snapshot_of(source).path,))
+                return _parquet(self._snapshot_of(source).paths)
         raise PolicyError(
             f"There is no way to read {source.format}. Use Parquet, CSV, JSON, Arrow, DuckDB or PostgreSQL."
         )

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.engines.postgres import copying
+from hubbub.engines.postgres import connection, copying
 from hubbub.engines.postgres.copying import LONGEST, CopiedTable, copy_tables
 from hubbub.errors import PolicyError
 from hubbub.policy.servers import postgres
@@ -170,7 +170,7 @@ def test_a_copy_of_several_states_would_be_seen(
     server: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: a transaction that looks anew at each statement."""
-    monkeypatch.setattr(copying, "_BEGIN", b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+    monkeypatch.setattr(connection, "BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
     assert rows_while_changed(server, database, tmp_path) == [1, 2]
 
 
@@ -319,8 +319,7 @@ def test_operators_of_others_would_be_seen(
     server: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted fault: names that are found where the role says."""
-    left = tuple(setting for setting in copying._SETTINGS if "search_path" not in setting)
-    monkeypatch.setattr(copying, "_SETTINGS", left)
+    monkeypatch.delitem(copying._SETTINGS, "search_path")
     assert shadowed(server, database, tmp_path) == [(None, "x")]
 
 

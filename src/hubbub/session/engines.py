@@ -66,6 +66,13 @@ def _why_copied(sources: Sequence[TableSource]) -> str | None:
     return None
 
 
+def _check_columns(table: Table, copied: set[str]) -> None:
+    """Refuse a copy that was made when a column was gone, for whatever is asked of it would fail."""
+    missing = next((column.name for column in table.columns if column.name not in copied), None)
+    if missing is not None:
+        raise PolicyError(f"Column {missing} of table {table.name} is gone since it was described. Open it again.")
+
+
 class EngineRoom:
     """The engines of one opening: each is made when it is needed, and one is left."""
 
@@ -100,6 +107,9 @@ class EngineRoom:
         engine = self.duckdb
         engine.limits = limits
         engine.take_snapshots(sources)
+        for table in tables.values():
+            if table.source.format in SNAPSHOT:
+                _check_columns(table, {column.name for column in engine.catalogue(table.source).readable})
         return engine, choice
 
     def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres") -> Policy:

@@ -37,6 +37,7 @@ from hubbub.engines.postgres.catalogue import (
     quote_relation,
     read_table,
 )
+from hubbub.engines.postgres.connection import READING, begin_snapshot, connect, plain
 from hubbub.engines.postgres.errors import explain_failure
 from hubbub.engines.sources.conversion import Progress
 from hubbub.errors import MissingExtra, PolicyError
@@ -54,25 +55,15 @@ LONGEST = 1 << 20
 PART = 1 << 28
 """Bytes of text that lie on the disk at a time, as for text files (``sources.conversion``)."""
 LONG_ROW, LONG_PART = 1 << 14, 1 << 26
-"""Where rows are longer than that on average, a part is as small as this: the writer holds 2,048 of its rows at least, of
-each thread."""
+"""Where rows are longer than that on average, a part is as small as this: each thread of the writer holds 2,048 rows at
+least."""
 MEMORY = "1GB"
 """What the writer of a part may have. More makes nothing faster."""
 GROUP = 1 << 26
 """Bytes of a group of rows, where rows are long: all of a group are held until it is written."""
 _ROUND = 1 << 16
 """Rows between two words on how far it is."""
-_BEGIN = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SETTINGS = (
-    "SET LOCAL search_path = pg_catalog, pg_temp",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL client_encoding = 'UTF8'",
-    "SET LOCAL row_security = off",  # an error in place of fewer rows
-    "SET LOCAL statement_timeout = 0",
-    "SET LOCAL lock_timeout = '10s'",
-)
+_SETTINGS = {**READING, "statement_timeout": "0", "lock_timeout": "'10s'"}
 """They belong to the transaction, since a pooler may give each transaction another session."""
 _ESCAPES = ((r"\t", 9), (r"\n", 10), (r"\r", 13), (r"\b", 8), (r"\f", 12), (r"\v", 11), (r"\!", 92))
 """COPY's own, and one for the backslash that no other escape can be mistaken for."""
@@ -116,12 +107,9 @@ def copy_tables(
 def read_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     """Run one transaction that only reads, and sees one state of the database from its first statement on."""
     assert source.dsn is not None
-    place = source.paths[0]
-    with explain_failure(place), psycopg.connect(source.dsn, autocommit=True, prepare_threshold=None) as connection:
-        cursor = connection.cursor()
-        cursor.execute(_BEGIN)
-        for setting in _SETTINGS:
-            cursor.execute(setting.encode())
+    with explain_failure(source.paths[0]), connect(source.dsn) as connection:
+        cursor = plain(connection.cursor())
+        cursor.execute(begin_snapshot(_SETTINGS))
         yield cursor
         cursor.execute("COMMIT")
 

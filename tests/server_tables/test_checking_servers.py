@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -193,15 +194,12 @@ def test_the_command_says_all_of_it(server: PostgresServer, clinic: str, reader:
 
 
 def test_roles_are_looked_at_without_reading_rows(
-    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, run: Run
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("rows were to be read")
-
     path = written(tmp_path, reader)
-    monkeypatch.setattr(copying, "copy_tables", refuse)
-    assert run("check", "--policy", path, "--no-rows").exit_code == 0
-    assert isinstance(run("check", "--policy", path).exception, PermissionError)
+    with patch.object(copying, "copy_tables", side_effect=PermissionError("rows were to be read")):
+        assert run("check", "--policy", path, "--no-rows").exit_code == 0
+        assert isinstance(run("check", "--policy", path).exception, PermissionError)
     server.execute("GRANT CREATE ON SCHEMA clinic TO reader", url=clinic)
     done = run("check", "--policy", path, "--no-rows", "--json")
     assert done.exit_code == 1

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hubbub.engines.dialects.postgres import name_secret
+from hubbub.engines.postgres.catalogue import quote_relation
 from hubbub.errors import MissingExtra
 from hubbub.policy.tables import Limits
 
@@ -90,6 +91,32 @@ def _settings(limits: Limits, memory: int) -> dict[str, str]:
     if limits.threads is not None:
         settings["max_parallel_workers_per_gather"] = f"{limits.threads - 1:d}"
     return settings
+
+
+_GONE = frozenset({"42P01", "3F000", "42501", "42809", "0A000"})
+"""What a server says of a table that is not there, is no table, or may not be read any longer."""
+
+
+def is_as_seen(cursor: Cursor, schema: str, table: str) -> bool:
+    """Lock a table against being altered, and return whether its name leads to what the snapshot knows by it.
+
+    To name it in a statement is enough for the lock, which needs no right but to read a column.
+    """
+    where = quote_relation(schema, table)
+    try:
+        cursor.execute(f"SELECT FROM {where} LIMIT 0")
+    except psycopg.Error as problem:
+        if problem.sqlstate in _GONE:
+            return False
+        raise
+    found = cursor.execute(
+        "SELECT c.oid = pg_catalog.to_regclass($1) "
+        "AND coalesce(c.relfilenode = pg_catalog.pg_relation_filenode(c.oid), TRUE) "
+        "FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $2 AND c.relname = $3",
+        [where, schema, table],
+    ).fetchall()
+    return [tuple(row) for row in found] == [(True,)]
 
 
 def draw_secrets(cursor: Cursor, many: int, *, known: Sequence[int] | None = None) -> None:

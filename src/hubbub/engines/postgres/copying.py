@@ -20,7 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 import duckdb
 
 from hubbub.engines.duckdb.scan import call_reader, quote_name, quote_text
+from hubbub.engines.held import READS
 from hubbub.engines.postgres.catalogue import (
     CatalogueColumn,
     CatalogueTable,
@@ -89,9 +90,22 @@ def describe(source: TableSource) -> CatalogueTable:
 def copy_tables(
     sources: Sequence[TableSource], *, directory: str, progress: Progress | None = None, part: int = PART
 ) -> list[CopiedTable]:
-    """Copy tables of one database in one snapshot into files that only their owner can read."""
+    """Copy tables of one database in one snapshot into files that only their owner can read.
+
+    A snapshot that a standby ended, since it needed the rows elsewhere, is taken again.
+    """
+    with explain_failure(sources[0].paths[0]):
+        for _ in range(READS - 1):
+            with suppress(psycopg.errors.SerializationFailure):
+                return _copy_tables(sources, directory=directory, progress=progress, part=part)
+        return _copy_tables(sources, directory=directory, progress=progress, part=part)
+
+
+def _copy_tables(
+    sources: Sequence[TableSource], *, directory: str, progress: Progress | None, part: int
+) -> list[CopiedTable]:
     made: list[CopiedTable] = []
-    with read_snapshot(sources[0]) as cursor:
+    with _open_snapshot(sources[0]) as cursor:
         found = [_look(cursor, source) for source in sources]
         try:
             for table in found:
@@ -106,8 +120,14 @@ def copy_tables(
 @contextmanager
 def read_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     """Run one transaction that only reads, and sees one state of the database from its first statement on."""
+    with explain_failure(source.paths[0]), _open_snapshot(source) as cursor:
+        yield cursor
+
+
+@contextmanager
+def _open_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     assert source.dsn is not None
-    with explain_failure(source.paths[0]), connect(source.dsn) as connection:
+    with connect(source.dsn) as connection:
         cursor = plain(connection.cursor())
         cursor.execute(begin_snapshot(_SETTINGS))
         yield cursor

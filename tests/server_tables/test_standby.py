@@ -1,4 +1,4 @@
-"""Questions on a standby, which ends snapshots whose rows it must remove: they are read again, and nobody pays for it."""
+"""Questions on a standby, which ends snapshots whose rows it must remove: they are read again, uncounted."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -48,7 +48,7 @@ mutate: $(VENV)/.dev ## break the code on purpose, 1,500 mutants chosen by their
 
 torture: $(VENV)/.dev ## kill and race the ledger's users for ten minutes; then ask 100,000 random questions, on neighbouring data too, and break every call after a charge
 	$(BIN)/python -m tools.torture $(ARGS)
-	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py tests/publish/test_replay_publish.py
+	HUBBUB_TORTURE=$(TORTURE) $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/query/test_engine.py tests/query/test_replay.py tests/publish/test_replay_publish.py tests/engines/test_postgres_plans.py tests/engines/test_postgres_replay.py tests/engines/test_postgres_requests.py tests/engines/test_postgres_functions.py
 	HUBBUB_FAULTS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal tests/session/test_faults_after_charge.py tests/session/test_faults_in_sessions.py
 
 forks: $(VENV)/.dev ## answer 100,000 questions by forks of the engine's first process while these are killed and memory is short (half an hour; ARGS="--forks 5000 --seed 7")

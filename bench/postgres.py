@@ -36,7 +36,7 @@ from tests.postgres import PostgresServer, running_server
 ROWS = int(os.environ.get("HUBBUB_POSTGRES_ROWS", "1000000"))
 USERS = ROWS // 10
 GROUPS = 100
-ROUNDS = 3
+ROUNDS = 3 if ROWS <= 10**6 else 1
 MOST_CPU, MOST_TIME = 8.0, 3.0
 BUDGET = hb.Budget(epsilon=Fraction(10**5), delta=Fraction(1, 10**4))
 LIMITS = Limits(max_groups=5, max_rows=10, max_total_rows=30, seconds=1200.0, memory="4GB", threads=1)
@@ -239,12 +239,13 @@ def run() -> Iterator[Row]:
                 near = measure_duckdb(paths, folder, asked.text)
                 prices = itertools.count(1)
                 far, seconds = measure_postgres(server, partial(ask, db, asked.text, prices))
-                _, own = measure_postgres(server, partial(run_own, url, asked.own))
+                own_cpu_, own = measure_postgres(server, partial(run_own, url, asked.own))
                 yield Row(
                     what=f"{asked.name}, {ROWS:,} rows",
                     figures={
                         "CPU": far, "CPU on DuckDB": near, "times": far / near, "seconds": seconds,
-                        "PostgreSQL's own": own, "times its own": seconds / own,
+                        "PostgreSQL's own": own, "its own CPU": own_cpu_, "times its own": seconds / own,
+                        "times its own CPU": far / own_cpu_,
                     },
                     target=f"≤ {MOST_CPU:g}× DuckDB" if ROWS <= 10**6 else f"≤ {MOST_TIME:g}× PostgreSQL",
                     holds=far / near <= MOST_CPU if ROWS <= 10**6 else seconds / own <= MOST_TIME,

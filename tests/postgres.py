@@ -98,12 +98,15 @@ class PostgresServer:
             os.chown(folder, pwd.getpwnam(user).pw_uid, pwd.getpwnam(user).pw_gid)
             if self._run(programs / "initdb", "--version").returncode != 0:  # in a folder that is closed to others
                 self._programs = self._own_copy(user)
-        done = self._run(
-            *(self._programs / "initdb", "--pgdata", folder / "data", "--username", _USER, "--auth", "trust"),
+        done = self._make_data()
+        if done.returncode != 0:
+            raise RuntimeError(f"There is no data: {done.stderr.decode()}")
+
+    def _make_data(self) -> "subprocess.CompletedProcess[bytes]":
+        return self._run(
+            *(self._programs / "initdb", "--pgdata", self.folder / "data", "--username", _USER, "--auth", "trust"),
             *("--encoding", "UTF8", "--locale", "C", "--no-instructions", "--no-sync"),
         )
-        if done.returncode != 0:
-            raise RuntimeError(f"initdb failed: {done.stderr.decode()}")
 
     def start(self) -> None:
         """Returns when it lets people in."""
@@ -211,6 +214,42 @@ class PostgresServer:
             if not path.is_symlink():
                 shutil.chown(path, user)
         return copy / package.name / install.name / self._programs.name
+
+
+class StandbyServer(PostgresServer):
+    """A server that follows another, and lets people read meanwhile."""
+
+    def __init__(self, folder: Path, *, of: PostgresServer, settings: dict[str, str]) -> None:
+        self._primary = of
+        super().__init__(folder, programs=of._programs, user=of._user, settings=settings)
+
+    def _make_data(self) -> "subprocess.CompletedProcess[bytes]":
+        data, host = self.folder / "data", self._primary.folder
+        copied = ("--pgdata", data, "--host", host, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+        return self._run(self._programs / "pg_basebackup", *copied, "--username", _USER)
+
+    def catch_up(self) -> None:
+        """Wait until everything that the other server has written is here."""
+        ((end,),) = self._primary.execute("SELECT pg_current_wal_flush_lsn()::text")
+        deadline = time.monotonic() + 60
+        while not self.execute(f"SELECT pg_last_wal_replay_lsn() >= '{end}'")[0][0]:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"The standby does not follow: {self._last_words()}")
+            time.sleep(0.02)
+
+
+@contextmanager
+def running_standby(of: PostgresServer, settings: dict[str, str]) -> Iterator[StandbyServer]:
+    """A standby for as long as it is needed, in a folder of the other server's, whose end takes it away."""
+    folder = of.folder / "standby"
+    folder.mkdir()
+    server = StandbyServer(folder, of=of, settings=settings)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop("immediate")
+        shutil.rmtree(folder)
 
 
 def _roomy() -> str:

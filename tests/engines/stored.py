@@ -1,6 +1,7 @@
 """Tables on a real PostgreSQL for tests of the engine: made of rows as Python has them, in the server's own types."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
@@ -68,9 +69,18 @@ class StoredTables:
                 copy.write_row([storable(row[name]) for name, _ in columns])
         return StoredTable((self.schema, table), tuple(types))
 
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """What the owner sees."""
+        return self._owner.execute(statement.encode()).fetchall()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Cursor]:
+        with hold_snapshot(self._reader, LIMITS, memory=1 << 28) as cursor:
+            yield cursor
+
     def run(self, statement: SqlStatement, secrets: Sequence[int] = ()) -> list[tuple[Any, ...]]:
         """Run a statement as the engine does."""
-        with hold_snapshot(self._reader, LIMITS, memory=1 << 28) as cursor:
+        with self.snapshot() as cursor:
             return self.run_in(cursor, statement, secrets)
 
     def run_in(self, cursor: Cursor, statement: SqlStatement, secrets: Sequence[int]) -> list[tuple[Any, ...]]:

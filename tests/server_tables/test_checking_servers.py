@@ -5,12 +5,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner, Result
 
 import hubbub as hb
 from hubbub.cli.app import app
+from hubbub.engines.postgres import copying
 from hubbub.engines.postgres.server_check import ServerReport, check_servers
 from hubbub.policy.files.read import parse_policy
 from hubbub.policy.tables import Policy
@@ -189,6 +191,25 @@ def test_the_command_says_all_of_it(server: PostgresServer, clinic: str, reader:
     found: dict[str, Any] = json.loads(run("check", "--policy", path, "--json").stdout)
     assert found["holds"]
     assert not found["servers"][0]["holds"]
+
+
+def test_roles_are_looked_at_without_reading_rows(
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path, run: Run
+) -> None:
+    path = written(tmp_path, reader)
+    with patch.object(copying, "copy_tables", side_effect=PermissionError("rows were to be read")):
+        assert run("check", "--policy", path, "--no-rows").exit_code == 0
+        assert isinstance(run("check", "--policy", path).exception, PermissionError)
+    server.execute("GRANT CREATE ON SCHEMA clinic TO reader", url=clinic)
+    done = run("check", "--policy", path, "--no-rows", "--json")
+    assert done.exit_code == 1
+    assert not json.loads(done.stdout)["servers"][0]["holds"]
+
+
+def test_a_role_that_was_taken_is_no_disguise(server: PostgresServer, clinic: str, reader: str) -> None:
+    """Whoever has logged in as a superuser can be one again."""
+    (report,) = check_servers(policy(f"{clinic}&options=-crole%3Dreader"), is_pushed=True)
+    assert any("is a superuser" in excess.sentence for excess in report.excess)
 
 
 def test_what_check_saw_of_a_servers_rows_is_not_kept(

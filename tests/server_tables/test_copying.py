@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.engines.postgres import connection, copying
 from hubbub.engines.postgres.copying import LONGEST, CopiedTable, copy_tables
 from hubbub.errors import PolicyError
 from hubbub.policy.servers import postgres
@@ -145,21 +146,45 @@ def test_a_large_table_is_copied_part_by_part(server: PostgresServer, database: 
     assert all(Path(path).stat().st_mode & 0o777 == 0o600 for path in table.paths)
 
 
-def test_all_tables_are_of_one_snapshot(server: PostgresServer, database: str, tmp_path: Path) -> None:
-    """Whatever is committed between the first table and the second is in neither."""
-    server.execute("CREATE TABLE first AS SELECT 1 AS i; CREATE TABLE second AS SELECT 1 AS i", url=database)
+def rows_while_changed(server: PostgresServer, url: str, directory: Path) -> list[int]:
+    """Count the rows of two copied tables, both of which get a row more when the first is copied."""
+    server.execute("CREATE TABLE first AS SELECT 1 AS i; CREATE TABLE second AS SELECT 1 AS i", url=url)
     changes: list[int] = []
 
     def change(*_: int) -> None:
         changes.append(len(changes))
-        server.execute("INSERT INTO first VALUES (2); INSERT INTO second VALUES (2)", url=database)
+        server.execute("INSERT INTO first VALUES (2); INSERT INTO second VALUES (2)", url=url)
 
-    sources = [postgres(database, table=name) for name in ("first", "second")]
-    made = copy_tables(sources, directory=str(tmp_path), progress=change)
-    assert changes
-    assert [rows(table) for table in made] == [[(1,)], [(1,)]]
-    later = copy_tables(sources, directory=str(tmp_path))
-    assert all(len(rows(table)) == 1 + len(changes) for table in later)  # the change was real
+    sources = [postgres(url, table=name) for name in ("first", "second")]
+    made = copy_tables(sources, directory=str(directory), progress=change)
+    assert changes  # the change was real
+    return [len(rows(table)) for table in made]
+
+
+def test_all_tables_are_of_one_snapshot(server: PostgresServer, database: str, tmp_path: Path) -> None:
+    """Whatever is committed between the first table and the second is in neither."""
+    assert rows_while_changed(server, database, tmp_path) == [1, 1]
+
+
+def test_a_copy_of_several_states_would_be_seen(
+    server: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: a transaction that looks anew at each statement."""
+    monkeypatch.setattr(connection, "BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+    assert rows_while_changed(server, database, tmp_path) == [1, 2]
+
+
+def test_rows_of_any_length_need_little_memory(
+    server: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What writes them has less memory than their text takes, which is 0.3 GB here."""
+    monkeypatch.setattr(copying, "MEMORY", "250MB")
+    server.execute(
+        "CREATE TABLE t AS SELECT i, repeat(md5(i::text), 3000) AS w FROM generate_series(1, 3000) AS i", url=database
+    )
+    (table,) = copied(database, "t", directory=tmp_path, part=1 << 30)
+    assert len(table.paths) > 3
+    assert rows(table, "count(*), count(DISTINCT w), min(length(w))") == [(3000, 3000, 96_000)]
 
 
 SHAPES: Sequence[tuple[str, str]] = (
@@ -271,20 +296,31 @@ def test_columns_of_which_the_role_may_read_nothing_are_not_there(
     server.execute("DROP OWNED BY half; DROP ROLE half", url=database)
 
 
-def test_operators_of_others_are_not_run(server: PostgresServer, database: str, tmp_path: Path) -> None:
-    """A comparison of dates in ``public`` that finds every day beyond the calendar is never called."""
+def shadowed(server: PostgresServer, url: str, directory: Path) -> list[tuple[Any, ...]]:
+    """Copy a row of a database in whose schema ``public`` comparisons of days are false."""
     server.execute(
         "CREATE FUNCTION public.never(date, date) RETURNS bool LANGUAGE sql AS 'SELECT false'; "
         + "".join(
             f"CREATE OPERATOR public.{sign} (LEFTARG = date, RIGHTARG = date, FUNCTION = public.never); "
             for sign in ("<=", ">=")
         )
-        + "CREATE FUNCTION public.octet_length(text) RETURNS int LANGUAGE sql AS 'SELECT 1 << 30'; "
-        "CREATE TABLE t AS SELECT DATE '2024-01-01' AS d, 'x'::text AS w",
-        url=database,
+        + "CREATE TABLE t AS SELECT DATE '2024-01-01' AS d, 'x'::text AS w",
+        url=url,
     )
-    (table,) = copied(f"{database}&options=-csearch_path%3Dpublic,pg_catalog", "t", directory=tmp_path)
-    assert rows(table) == [(datetime.date(2024, 1, 1), "x")]
+    (table,) = copied(f"{url}&options=-csearch_path%3Dpublic,pg_catalog", "t", directory=directory)
+    return rows(table)
+
+
+def test_operators_of_others_are_not_run(server: PostgresServer, database: str, tmp_path: Path) -> None:
+    assert shadowed(server, database, tmp_path) == [(datetime.date(2024, 1, 1), "x")]
+
+
+def test_operators_of_others_would_be_seen(
+    server: PostgresServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: names that are found where the role says."""
+    monkeypatch.delitem(copying._SETTINGS, "search_path")
+    assert shadowed(server, database, tmp_path) == [(None, "x")]
 
 
 def test_text_that_is_any_bytes_is_refused(server: PostgresServer, tmp_path: Path) -> None:
@@ -302,7 +338,7 @@ def test_other_encodings_are_converted(server: PostgresServer, tmp_path: Path) -
 
 
 def test_many_columns_of_long_texts_fit(server: PostgresServer, database: str, tmp_path: Path) -> None:
-    names = list(itertools.islice((f"c{i}" for i in itertools.count()), 8))
+    names = list(itertools.islice((f"c{i}" for i in itertools.count()), 20))
     made = ", ".join(f"repeat(E'\\t', {LONGEST}) AS {name}" for name in names)
     server.execute(f"CREATE TABLE t AS SELECT {made}", url=database)
     (table,) = copied(database, "t", directory=tmp_path)

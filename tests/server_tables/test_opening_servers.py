@@ -1,6 +1,8 @@
 """A server's tables from the URL to the answer: in Python, by a policy, with the ledger beside them."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -9,6 +11,7 @@ import hubbub as hb
 from hubbub.errors import NotOwned, ParameterError, PolicyError
 from hubbub.policy.servers import has_password, place_of, without_password
 from hubbub.policy.tables import TableSource
+from hubbub.session.engines import EngineRoom
 from tests.postgres import PostgresServer
 
 POLICY = """\
@@ -300,3 +303,48 @@ def test_databases_in_another_encoding_are_copied(server: PostgresServer) -> Non
         (row,) = db.sql("SELECT w, count(*) AS n FROM t GROUP BY w", epsilon=5000).to_dicts()
         assert (row["w"], round(row["n"])) == ("grün", 10)
         assert "the database keeps text as LATIN1" in str(db.explain("SELECT count(*) FROM t", epsilon=1))
+
+
+ODD = ('a"b', "we%sird %(x)s", "C'; DROP TABLE t; --", "{0}", "ß\\n")
+
+
+@either
+def test_names_are_read_as_they_are(server: PostgresServer, database: str, copies: bool) -> None:
+    """Whatever a schema, a table and its columns are called."""
+
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    place = f"{quoted(ODD[0])}.{quoted(ODD[1])}"
+    columns = ", ".join(f"i AS {quoted(name)}" for name in ODD)
+    server.execute(
+        f"CREATE SCHEMA {quoted(ODD[0])}; CREATE TABLE {place} AS SELECT {columns} FROM generate_series(1, 50) AS i; "
+        f"CREATE ROLE odd LOGIN; GRANT USAGE ON SCHEMA {quoted(ODD[0])} TO odd; GRANT SELECT ON {place} TO odd",
+        url=database,
+    )
+    table = hb.postgres(database.replace("hubbub@", "odd@"), schema=ODD[0], table=ODD[1], copy=copies)
+    limits, bounds = hb.Limits(max_rows=1), dict.fromkeys(ODD, (0, 50))
+    sums = ", ".join(f"sum({quoted(name)})" for name in ODD)
+    try:
+        with hb.open(table, name="t", unit=ODD[2], budget=4_000_000, limits=limits, bounds=bounds) as db:
+            (row,) = db.sql(f"SELECT {sums} FROM t", epsilon=1_000_000).rows
+        assert [round(value) for value in row] == [1275] * len(ODD)
+    finally:
+        server.execute("DROP OWNED BY odd; DROP ROLE odd", url=database)
+
+
+def test_a_column_that_goes_while_it_is_opened_is_refused(
+    server: PostgresServer, clinic: str, reader: str, tmp_path: Path
+) -> None:
+    """Between the look at the catalogue and the copy: no question fails for it after it was charged."""
+    describe = EngineRoom.describe
+
+    def describe_and_drop(room: EngineRoom, source: TableSource) -> Sequence[tuple[str, str]]:
+        found = describe(room, source)
+        if source.table == "wards":
+            server.execute("ALTER TABLE clinic.stays DROP COLUMN note", url=clinic)
+        return found
+
+    path = written(tmp_path, reader)
+    with patch.object(EngineRoom, "describe", describe_and_drop), pytest.raises(PolicyError, match=r"note .* is gone"):
+        hb.open(path)

@@ -1,7 +1,7 @@
 """``hubbub check``: what the owner declared, compared with the data. Its numbers are exact, and for the owner alone."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from hubbub.session.engines import EngineChoice
 
 
-def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
+def check(
+    *,
+    policy: PolicyFile = None,
+    no_rows: Annotated[
+        bool, typer.Option("--no-rows", help="Look at roles and constraints of servers alone, and read no row.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Compare every declaration with the data. For the owner: the numbers are exact, and not to be passed on.
 
     Of a PostgreSQL server it also says what the role can see beyond the policy, with the statements that mend it, which
@@ -39,6 +46,9 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:
         declared = read_policy(file, describe=lambda source: schema_of(engine, source))
     servers = _servers(declared, choose_engine(table.source for table in declared.tables.values()))
+    if no_rows:
+        _show_servers(servers, as_json=as_json)
+        return
     before = stamps(declared)  # ahead of the rest: to connect is to convert text and to attach databases
     with progress("Converting text") as done, connect(declared, log=note, progress=done) as data:
         report = checked(declared, data.ask, left_out=data.left_out)
@@ -54,10 +64,7 @@ def check(*, policy: PolicyFile = None, as_json: Json = False) -> None:
     if not report.holds:
         broken = sum(finding.broken for finding in report.findings)
         complain(f"{broken} {'promise is' if broken == 1 else 'promises are'} broken.")
-    for server in servers:
-        if not server.holds:
-            complain(f"The role {server.role} of {server.place} is not fit to ask: see the statements that mend it.")
-    if not report.holds or not all(server.holds for server in servers):
+    if not _complain(servers) or not report.holds:
         raise typer.Exit(1)
     if not as_json:
         say("", "Every promise is kept.")
@@ -93,6 +100,31 @@ def _servers(policy: "Policy", choice: "EngineChoice") -> "list[ServerReport]":
     from hubbub.engines.postgres.server_check import check_servers
 
     return check_servers(policy, is_pushed=choice.is_pushed)
+
+
+def _show_servers(servers: "list[ServerReport]", *, as_json: bool) -> None:
+    """Say what was found about servers, and nothing else."""
+    from hubbub.cli.printing import say
+
+    if not servers:
+        raise typer.BadParameter("no table of the policy is a server's: there is nothing to look at.")
+    if as_json:
+        typer.echo(json.dumps(_servers_as_json(servers), indent=2))
+    else:
+        for server in servers:
+            say(*_lines(server))
+    if not _complain(servers):
+        raise typer.Exit(1)
+
+
+def _complain(servers: "list[ServerReport]") -> bool:
+    """Say which roles are not fit to ask; return whether all are."""
+    from hubbub.cli.printing import complain
+
+    for server in servers:
+        if not server.holds:
+            complain(f"The role {server.role} of {server.place} is not fit to ask: see the statements that mend it.")
+    return all(server.holds for server in servers)
 
 
 def _lines(server: "ServerReport") -> list[str]:

@@ -230,6 +230,7 @@ class Database:
             plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown, where=self._where
         )
 
+    @require_grant
     def statements(
         self,
         text: str,

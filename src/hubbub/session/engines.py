@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.public import schema_of
 from hubbub.engines.sources.conversion import Progress
-from hubbub.engines.sources.origins import describe_server
 from hubbub.errors import PolicyError
 from hubbub.gate.attempt import Log
 from hubbub.policy.constraints import Enforced, with_constraints
@@ -19,6 +18,7 @@ from hubbub.policy.sources import SNAPSHOT
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
 
 if TYPE_CHECKING:
+    from hubbub.engines.postgres.catalogue import CatalogueTable
     from hubbub.engines.postgres.engine import Postgres
 
 
@@ -66,12 +66,20 @@ def _why_copied(sources: Sequence[TableSource]) -> str | None:
     return None
 
 
+def _check_columns(table: Table, copied: set[str]) -> None:
+    """Refuse a copy that was made when a column was gone, for whatever is asked of it would fail."""
+    missing = next((column.name for column in table.columns if column.name not in copied), None)
+    if missing is not None:
+        raise PolicyError(f"Column {missing} of table {table.name} is gone since it was described. Open it again.")
+
+
 class EngineRoom:
     """The engines of one opening: each is made when it is needed, and one is left."""
 
     def __init__(self, *, limits: Limits, log: Log | None = None, progress: Progress | None = None) -> None:
         self._limits, self._log, self._progress = limits, log, progress
         self._duckdb: DuckDB | None = None
+        self._catalogues: dict[TableSource, CatalogueTable] = {}
 
     @property
     def duckdb(self) -> DuckDB:
@@ -82,7 +90,9 @@ class EngineRoom:
 
     def describe(self, source: TableSource) -> Sequence[tuple[str, str]]:
         """Return the names and types that a source declares itself; no row is read for it."""
-        return describe_server(source) if source.format in SNAPSHOT else schema_of(self.duckdb, source)
+        if source.format not in SNAPSHOT:
+            return schema_of(self.duckdb, source)
+        return [(column.name, column.type) for column in self._catalogue(source).readable]
 
     def settle(self, tables: Mapping[str, Table], limits: Limits) -> "tuple[DuckDB | Postgres, EngineChoice]":
         """Return the engine that reads these tables; those of servers are copied if it reads copies.
@@ -100,6 +110,10 @@ class EngineRoom:
         engine = self.duckdb
         engine.limits = limits
         engine.take_snapshots(sources)
+        for table in tables.values():
+            if table.source.format in SNAPSHOT:
+                copied = self._catalogues[table.source] = engine.catalogue(table.source)
+                _check_columns(table, {column.name for column in copied.readable})
         return engine, choice
 
     def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres") -> Policy:
@@ -124,8 +138,15 @@ class EngineRoom:
     def _find_enforced(self, table: Table) -> Enforced:
         if table.source.format not in SNAPSHOT or table.source.view:
             return {}
-        if self._duckdb is not None:
-            return self._duckdb.catalogue(table.source).enforced
-        from hubbub.engines.postgres.copying import describe
+        return self._catalogue(table.source).enforced
 
-        return describe(table.source).enforced
+    def _catalogue(self, source: TableSource) -> "CatalogueTable":
+        """Return what the catalogue says: in the snapshot that was copied, or as it was described.
+
+        (Questions on the server look at it again, in the snapshot that they read.)
+        """
+        if source not in self._catalogues:
+            from hubbub.engines.postgres.copying import describe
+
+            self._catalogues[source] = describe(source)
+        return self._catalogues[source]

@@ -247,9 +247,8 @@ def _is_policy(data: Any) -> bool:
 def _source(data: Any, name: str | None, opening: str | None) -> tuple[TableSource, str]:
     if is_server(data):
         if name is None:
-            raise ParameterError(
-                "data", 'a table of the database: hubbub.postgres(url, table="stays")', "postgresql://…"
-            )
+            named = 'a table of the database: hubbub.postgres(url, table="stays"), or a policy with a path and a table'
+            raise ParameterError("data", named, "postgresql://…")
         data = postgres(data, table=name)
     if isinstance(data, TableSource):
         return data, name or data.table or "data"

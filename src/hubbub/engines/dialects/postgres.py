@@ -92,12 +92,20 @@ def _read_nothing(column: str, kind: Kind, replaced: bool = False) -> str:
 
 
 def _struct(fields: Mapping[str, str]) -> str:
-    return f"ROW({', '.join(fields.values())})"
+    """An array of texts, which is equal where all of them are: a record without a type of its own cannot be hashed,
+    and its fields are not always found. Conditions, whole numbers, dates, moments and texts have one text each.
+    """
+    texts = {_place(field): f'CAST({value} AS text) COLLATE "C"' for field, value in fields.items()}
+    nothing = "CAST(NULL AS text)"  # in the place of a field that others of the statement have
+    return f"ARRAY[{', '.join([texts.get(place, nothing) for place in range(1, max(texts) + 1)])}]"
 
 
 def _field(struct: str, field: str) -> str:
-    """A field of a record has no name but its place."""
-    return f"({struct}).f{int(field.removeprefix('k')) + 1:d}"
+    return f"({struct})[{_place(field):d}]"
+
+
+def _place(field: str) -> int:
+    return int(field.removeprefix("k")) + 1
 
 
 def _list(items: Sequence[str]) -> str:

@@ -5,11 +5,12 @@ see to: names are found in pg_catalog alone, values have one text each, rows are
 the table, and nothing takes longer or more memory than the limits say.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from hubbub.engines.dialects.postgres import name_secret
+from hubbub.engines.postgres.catalogue import quote_relation
 from hubbub.errors import MissingExtra
 from hubbub.policy.tables import Limits
 
@@ -24,6 +25,18 @@ _SORTS = 8
 """Sorts and hashed tables that a statement of ours has at a time: each gets this part of the memory of a question."""
 _CONNECTING = 10
 """Seconds until a server that does not answer is one that is not there."""
+
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+READING = {
+    "search_path": "pg_catalog, pg_temp",
+    "DateStyle": "'ISO, YMD'",
+    "IntervalStyle": "'postgres'",
+    "TimeZone": "'UTC'",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "row_security": "off",  # an error in place of fewer rows
+}
+"""What names and values mean in every statement of ours, wherever it runs."""
 
 Connection = psycopg.Connection[Any]
 Cursor = psycopg.Cursor[Any]
@@ -50,7 +63,7 @@ def plain(cursor: Cursor) -> Cursor:
 def hold_snapshot(connection: Connection, limits: Limits, *, memory: int) -> Iterator[Cursor]:
     """Run one transaction that only reads, and sees one state of the database from its first statement on."""
     with connection.cursor() as cursor:
-        cursor.execute("; ".join(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *_settings(limits, memory)]))
+        cursor.execute(begin_snapshot(_settings(limits, memory)))
         try:
             yield cursor
         finally:
@@ -58,16 +71,15 @@ def hold_snapshot(connection: Connection, limits: Limits, *, memory: int) -> Ite
                 cursor.execute("ROLLBACK")
 
 
-def _settings(limits: Limits, memory: int) -> list[str]:
+def begin_snapshot(settings: Mapping[str, str]) -> bytes:
+    """Write what begins a transaction that only reads, and sees one state of the database, with settings of its own."""
+    return "; ".join([BEGIN, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())]).encode()
+
+
+def _settings(limits: Limits, memory: int) -> dict[str, str]:
     kilobytes = max(_LEAST_MEMORY, min(_MOST_MEMORY, memory // _SORTS // 1024))
     settings = {
-        "search_path": "pg_catalog, pg_temp",
-        "DateStyle": "'ISO, YMD'",
-        "IntervalStyle": "'postgres'",
-        "TimeZone": "'UTC'",
-        "extra_float_digits": "1",
-        "standard_conforming_strings": "on",
-        "row_security": "off",  # an error in place of fewer rows
+        **READING,
         "statement_timeout": f"{max(1, round(limits.seconds * 1000)):d}",
         "lock_timeout": f"{max(1, round(limits.seconds * 1000)):d}",
         "idle_in_transaction_session_timeout": f"{max(1000, round(limits.seconds * 2000)):d}",
@@ -78,7 +90,33 @@ def _settings(limits: Limits, memory: int) -> list[str]:
     }
     if limits.threads is not None:
         settings["max_parallel_workers_per_gather"] = f"{limits.threads - 1:d}"
-    return [f"SET LOCAL {name} = {value}" for name, value in settings.items()]
+    return settings
+
+
+_GONE = frozenset({"42P01", "3F000", "42501", "42809", "0A000"})
+"""What a server says of a table that is not there, is no table, or may not be read any longer."""
+
+
+def is_as_seen(cursor: Cursor, schema: str, table: str) -> bool:
+    """Lock a table against being altered, and return whether its name leads to what the snapshot knows by it.
+
+    To name it in a statement is enough for the lock, which needs no right but to read a column.
+    """
+    where = quote_relation(schema, table)
+    try:
+        cursor.execute(f"SELECT FROM {where} LIMIT 0")
+    except psycopg.Error as problem:
+        if problem.sqlstate in _GONE:
+            return False
+        raise
+    found = cursor.execute(
+        "SELECT c.oid = pg_catalog.to_regclass($1) "
+        "AND coalesce(c.relfilenode = pg_catalog.pg_relation_filenode(c.oid), TRUE) "
+        "FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $2 AND c.relname = $3",
+        [where, schema, table],
+    ).fetchall()
+    return [tuple(row) for row in found] == [(True,)]
 
 
 def draw_secrets(cursor: Cursor, many: int, *, known: Sequence[int] | None = None) -> None:

@@ -20,7 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 import duckdb
 
 from hubbub.engines.duckdb.scan import call_reader, quote_name, quote_text
+from hubbub.engines.held import READS
 from hubbub.engines.postgres.catalogue import (
     CatalogueColumn,
     CatalogueTable,
@@ -37,6 +38,7 @@ from hubbub.engines.postgres.catalogue import (
     quote_relation,
     read_table,
 )
+from hubbub.engines.postgres.connection import READING, begin_snapshot, connect, plain
 from hubbub.engines.postgres.errors import explain_failure
 from hubbub.engines.sources.conversion import Progress
 from hubbub.errors import MissingExtra, PolicyError
@@ -53,22 +55,16 @@ LONGEST = 1 << 20
 """Bytes of the longest text that is copied: as long as the longest record of a text file (``sources.delimited``)."""
 PART = 1 << 28
 """Bytes of text that lie on the disk at a time, as for text files (``sources.conversion``)."""
+LONG_ROW, LONG_PART = 1 << 14, 1 << 26
+"""Where rows are longer than that on average, a part is as small as this: each thread of the writer holds 2,048 rows at
+least."""
 MEMORY = "1GB"
-"""What the writer of a part may have: some vectors of 2,048 of the longest usual texts. More makes nothing faster."""
+"""What the writer of a part may have. More makes nothing faster."""
 GROUP = 1 << 26
 """Bytes of a group of rows, where rows are long: all of a group are held until it is written."""
 _ROUND = 1 << 16
 """Rows between two words on how far it is."""
-_SETTINGS = (
-    "SET LOCAL search_path = pg_catalog, pg_temp",
-    "SET LOCAL DateStyle = 'ISO, YMD'",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL client_encoding = 'UTF8'",
-    "SET LOCAL row_security = off",  # an error in place of fewer rows
-    "SET LOCAL statement_timeout = 0",
-    "SET LOCAL lock_timeout = '10s'",
-)
+_SETTINGS = {**READING, "statement_timeout": "0", "lock_timeout": "'10s'"}
 """They belong to the transaction, since a pooler may give each transaction another session."""
 _ESCAPES = ((r"\t", 9), (r"\n", 10), (r"\r", 13), (r"\b", 8), (r"\f", 12), (r"\v", 11), (r"\!", 92))
 """COPY's own, and one for the backslash that no other escape can be mistaken for."""
@@ -94,9 +90,22 @@ def describe(source: TableSource) -> CatalogueTable:
 def copy_tables(
     sources: Sequence[TableSource], *, directory: str, progress: Progress | None = None, part: int = PART
 ) -> list[CopiedTable]:
-    """Copy tables of one database in one snapshot into files that only their owner can read."""
+    """Copy tables of one database in one snapshot into files that only their owner can read.
+
+    A snapshot that a standby ended, since it needed the rows elsewhere, is taken again.
+    """
+    with explain_failure(sources[0].paths[0]):
+        for _ in range(READS - 1):
+            with suppress(psycopg.errors.SerializationFailure):
+                return _copy_tables(sources, directory=directory, progress=progress, part=part)
+        return _copy_tables(sources, directory=directory, progress=progress, part=part)
+
+
+def _copy_tables(
+    sources: Sequence[TableSource], *, directory: str, progress: Progress | None, part: int
+) -> list[CopiedTable]:
     made: list[CopiedTable] = []
-    with read_snapshot(sources[0]) as cursor:
+    with _open_snapshot(sources[0]) as cursor:
         found = [_look(cursor, source) for source in sources]
         try:
             for table in found:
@@ -111,13 +120,16 @@ def copy_tables(
 @contextmanager
 def read_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     """Run one transaction that only reads, and sees one state of the database from its first statement on."""
+    with explain_failure(source.paths[0]), _open_snapshot(source) as cursor:
+        yield cursor
+
+
+@contextmanager
+def _open_snapshot(source: TableSource) -> Iterator["psycopg.Cursor[Any]"]:
     assert source.dsn is not None
-    place = source.paths[0]
-    with explain_failure(place), psycopg.connect(source.dsn, autocommit=True, prepare_threshold=None) as connection:
-        cursor = connection.cursor()
-        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for setting in _SETTINGS:
-            cursor.execute(setting.encode())
+    with connect(source.dsn) as connection:
+        cursor = plain(connection.cursor())
+        cursor.execute(begin_snapshot(_SETTINGS))
         yield cursor
         cursor.execute("COMMIT")
 
@@ -189,7 +201,7 @@ class _PartWriter:
         self._text = os.path.join(folder, "rows")
         self._file = open(self._text, "wb")  # noqa: SIM115  (closed before it is read)
         self.parts: list[str] = []
-        self.rows = 0
+        self.rows, self._waiting = 0, 0
 
     def __enter__(self) -> "_PartWriter":
         return self
@@ -204,10 +216,12 @@ class _PartWriter:
     def write(self, row: bytes | bytearray | memoryview) -> None:
         """Add a row, which is a line."""
         self.rows += 1
+        self._waiting += 1
         self._file.write(row)
-        if self._file.tell() >= self._part:
+        size = self._file.tell()
+        if size >= self._part or size >= max(LONG_PART, self._waiting * LONG_ROW):
             self._store_part()
-            self._file = open(self._text, "wb")  # noqa: SIM115
+            self._file, self._waiting = open(self._text, "wb"), 0  # noqa: SIM115
 
     def _store_part(self) -> None:
         self._file.close()
@@ -223,6 +237,8 @@ class _PartWriter:
                 connection.execute(f"COPY ({rows}) TO {quote_text(path)} ({options})")
         except duckdb.IOException:
             raise PolicyError("A table could not be copied to Parquet. Is there room on the disk?") from None
+        except duckdb.OutOfMemoryException:
+            raise PolicyError(f"A table could not be copied to Parquet in {MEMORY} of memory.") from None
         os.chmod(path, 0o600)
         self.parts.append(path)
 

@@ -9,7 +9,9 @@ Privacy:
     Claim: exact numbers that leave a read are bounded as the plan assumed, whatever is written to the tables meanwhile;
         and whether DataChanged is raised depends on the catalogue alone.
     Proof: all tables of a question, public ones included, and the catalogue are read in one REPEATABLE READ
-        transaction. Tables whose columns, types or shape are not those of which the statement was made are not read.
+        transaction. A statement finds tables by what the catalogue says now, which its snapshot need not; so the tables
+        are locked first, and whatever its name finds now is the table, and the file of it, that the snapshot knows.
+        Tables whose columns, types or shape are not those of which the statement was made are not read.
         An aggregate that skips bounding is computed by its short statement only if constraints enforce, in the
         snapshot, what it rests on (``facts``); otherwise the long statement is run, which rests on nothing. Where keys
         lead to units, and are not enforced, no statement is run.
@@ -54,7 +56,15 @@ from hubbub.engines.postgres.catalogue import (
     explain_unfitness,
     read_table,
 )
-from hubbub.engines.postgres.connection import Connection, Cursor, connect, draw_secrets, hold_snapshot, plain
+from hubbub.engines.postgres.connection import (
+    Connection,
+    Cursor,
+    connect,
+    draw_secrets,
+    hold_snapshot,
+    is_as_seen,
+    plain,
+)
 from hubbub.engines.postgres.scan import quote_name
 from hubbub.errors import DataChanged, EngineError, HubbubError, PolicyError
 from hubbub.gate.attempt import Log
@@ -204,8 +214,8 @@ class Postgres:
         long = print_statement(lower(unsure, tables, origins), POSTGRES) if op.single else brief
 
         def read(cursor: Cursor) -> _T:
-            self._check(cursor, prepared)
-            if op.single and facts.has_one_row(op.input, prepared.tables, self._read_catalogues(cursor, prepared)):
+            known = self._check(cursor, prepared)
+            if op.single and facts.has_one_row(op.input, prepared.tables, known):
                 return decode(op, self._run(cursor, prepared, brief))
             return decode(unsure, self._run(cursor, prepared, long))
 
@@ -300,13 +310,19 @@ class Postgres:
         check_shape(found, allows_view=source.view)
         return found
 
-    def _check(self, cursor: Cursor, prepared: _Prepared) -> None:
-        """Raise DataChanged where the tables are not those of which the statements were made."""
+    def _check(self, cursor: Cursor, prepared: _Prepared) -> dict[str, CatalogueTable]:
+        """Return what the catalogue says; DataChanged where the tables are not those of which statements were made.
+
+        The tables are locked first against being altered or renamed, until the transaction ends.
+        """
+        if not all(is_as_seen(cursor, one.schema, one.name) for one in prepared.known.values()):
+            raise DataChanged(_ALTERED)
         known = self._read_catalogues(cursor, prepared)
         if any(_shape_of(known[name]) != _shape_of(prepared.known[name]) for name in prepared.known):
             raise DataChanged(_ALTERED)
         if not facts.has_keys(prepared.relation, prepared.tables, known):
             raise DataChanged(_UNKEYED)
+        return known
 
     def _read_catalogues(self, cursor: Cursor, prepared: _Prepared) -> dict[str, CatalogueTable]:
         """What the catalogue says in this snapshot, before a row is read."""
@@ -355,9 +371,14 @@ def _origins(prepared: _Prepared) -> dict[str, RowSource]:
     """Return what stands behind FROM: the tables themselves, with the types of their columns."""
     found: dict[str, RowSource] = {}
     for name, known in prepared.known.items():
-        types = tuple((column.name, _type_of(column)) for column in known.readable)
-        found[name] = StoredTable((known.schema, known.name), types)
+        found[name] = name_stored(known)
     return found
+
+
+def name_stored(table: CatalogueTable) -> StoredTable:
+    """Return what stands behind FROM for a table: its name, and the types by which its columns are read."""
+    types = tuple((column.name, _type_of(column)) for column in table.readable)
+    return StoredTable((table.schema, table.name), types)
 
 
 def _type_of(column: Any) -> str:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Declared = Mapping[tuple[str, str], frozenset[str]]
 """Schema and table → the columns that a policy declares."""
 
-_MINE = "(SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER'))"
-"""The role, and those whose rights it has or can take."""
+_MINE = "(SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER'))"
+"""The role that has logged in, which can go back to itself from any that it took, and all whose rights it can take."""
 _GRANTEES = f"(x.grantee = 0 OR x.grantee IN {_MINE})"
 _NOT_OURS = """n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
   AND n.nspname NOT LIKE 'pg\\_temp%'"""
@@ -28,7 +28,7 @@ _NO_EXTENSION = """NOT EXISTS (
     AND d.deptype = 'e')"""
 _ROLE = """
 SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb, r.rolreplication
-FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user"""
+FROM pg_catalog.pg_roles AS r WHERE r.rolname = session_user"""
 _MEMBER = f"""
 SELECT r.rolname::text FROM pg_catalog.pg_roles AS r WHERE r.oid IN {_MINE} AND r.rolname LIKE 'pg\\_%' ORDER BY 1"""
 _GRANTS = f"""

@@ -10,8 +10,8 @@ Privacy:
     Claim: two rows have the same unit if and only if their columns hold the same value in the source; each of the
         other rows has no unit at all.
     Proof: an identity is a column of its own type, or a whole number as the integer it is, or a text that is what any
-        type is written as, which PostgreSQL can read back as the same value. A number, date or condition out of a text
-        counts only where its own text is the text that was read ("07" and "+7" are missing, and merge with nobody).
+        type is written as, which PostgreSQL can read back as the same value. Anything else counts only where its own
+        text is that of the value that was read ("07" and "+7" are missing, and merge with nobody).
     Needs: ``search_path = pg_catalog``, TimeZone UTC, DateStyle ISO and extra_float_digits from 1 on
         (``hubbub.engines.postgres.connection``), by which texts of values are as precise as these.
     Ref: SOUNDNESS 37, 38, 52.
@@ -34,6 +34,8 @@ _FAMILIES: Mapping[str, str] = {
     "timestamp": "moment",
     "timestamptz": "zoned",
 }
+_OWN = {Type.INTEGER: "whole", Type.BOOLEAN: "condition", Type.DATE: "date"}
+"""Families whose values are read as what they are."""
 _WHOLE_TEXT = r"^[-+]?[0-9]{1,60}$"
 _REAL_TEXT = r"^[-+]?([0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})([eE][-+]?[0-9]{1,3})?$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
@@ -65,12 +67,11 @@ def read_stored(column: str, kind: Kind, stored: str, is_identity: bool) -> str:
             name="type",
         )
     value = _READERS[kind.type](column, kind, family)
-    if is_identity and family == "text" and kind.type is not Type.TEXT:
-        written = f'CAST(({value}) AS text) COLLATE "C"'
-        return f"CASE WHEN {written} = {_text(column)} THEN {value} END"
-    if is_identity and kind.type is Type.INTEGER and family in {"numeric", "real"}:
+    if not is_identity or kind.type is Type.TEXT or family == _OWN.get(kind.type):
+        return value
+    if kind.type is Type.INTEGER and family in {"numeric", "real"}:
         return f"CASE WHEN {value} = {column} THEN {value} END"
-    return value
+    return f'CASE WHEN CAST(({value}) AS text) COLLATE "C" = {_text(column)} THEN {value} END'
 
 
 def _text(column: str) -> str:

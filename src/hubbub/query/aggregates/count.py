@@ -7,10 +7,11 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed
 from hubbub.policy.kinds import Kind, Type
-from hubbub.query.aggregates.function import AdditiveFunction, whole_numbers
+from hubbub.query.aggregates.function import AdditiveFunction, NoisyCell, NoisyCells, lift_count, whole_numbers
 from hubbub.query.expression import Expression, Literal
 from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.collect import Collector, Ingredients
+from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 from hubbub.query.read.aggregate_clauses import PER_GROUP, filter_value, find_case_value, take_bounds
 
@@ -45,6 +46,14 @@ class _Count(AdditiveFunction):
         """Count rows, of a unit at most as many as the question lets count."""
         most = None if asked.per_group is None else int(asked.per_group[1])
         return Ingredients(tallies=(collector.count(asked.argument, most),), per_group=asked.per_group)
+
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the noisy count, and 0 where noise brought it below."""
+        return lift_count(super(_Count, self).combine(asked, part, cell))
+
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the noisy counts."""
+        return [lift_count(number) for number in super(_Count, self).combine_all(asked, part, cells)]
 
     def kind(self, asked: Asked) -> Kind:
         """Return whole numbers, which are always there."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.errors import NotAllowed
-from hubbub.mechanisms import Mechanism, Quantile, Quantiles
+from hubbub.mechanisms import Mechanism, PerGroup, Quantile, Quantiles
 from hubbub.mechanisms.selection.quantile import DENOMINATOR
 from hubbub.query.aggregates.extremes import MAX, MIN, RankedFunction
 from hubbub.query.aggregates.function import NoisyCell
@@ -52,6 +52,14 @@ class QuantileChoice(Choice):
         return Quantiles(
             epsilon=epsilon, bounds=ends, grid=step, rows=self.rows, neighbors=neighbors, targets=self.levels
         )
+
+    def bound_rank_error(self, mechanism: Mechanism, beta: float, level: Fraction | None = None) -> float:
+        """Return by how many rows a quantile may be off; of several, one by itself."""
+        assert isinstance(mechanism, PerGroup)
+        inner = mechanism.mechanism
+        if not isinstance(inner, Quantiles) or level is None:
+            return inner.error(beta=beta)
+        return inner.bound_rank(self.levels.index(level), beta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from hubbub.mechanisms.keys.threshold import GaussianThreshold, LaplaceThreshold
 from hubbub.mechanisms.local_sensitivity.propose import ProposedQuantile, ProposeTestRelease, StableMode
 from hubbub.mechanisms.local_sensitivity.smooth import SmoothQuantile, SmoothSensitivity
 from hubbub.mechanisms.objective.objective import ObjectivePerturbation
+from hubbub.mechanisms.selection.bracket import QuantileBracket
 from hubbub.mechanisms.selection.extreme import Extreme
 from hubbub.mechanisms.selection.grouped import PerGroup
 from hubbub.mechanisms.selection.interval import IntervalExponential
@@ -46,6 +47,7 @@ __all__ = [
     "ProposeTestRelease",
     "ProposedQuantile",
     "Quantile",
+    "QuantileBracket",
     "Quantiles",
     "RandomizedResponse",
     "Resolution",

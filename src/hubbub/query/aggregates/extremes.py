@@ -110,9 +110,13 @@ class RankedFunction(ChosenFunction):
 
     def read_value(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> int | float:
         """Return the value of the step that was chosen."""
+        return self.read_step(part, self.pick(asked, part, cell))
+
+    def read_step(self, part: Ingredients, step: int) -> int | float:
+        """Return the value of a step."""
         assert part.choice is not None
         histogram = part.choice.histogram
-        value = histogram.origin + self.pick(asked, part, cell) * histogram.grid
+        value = histogram.origin + step * histogram.grid
         whole = self.keeps_whole and histogram.argument.kind.type is Type.INTEGER
         return int(value) if whole else float(value)
 

@@ -29,6 +29,7 @@ from hubbub.mechanisms import (
     ProposedQuantile,
     ProposeTestRelease,
     Quantile,
+    QuantileBracket,
     Quantiles,
     RandomizedResponse,
     Resolution,
@@ -90,6 +91,7 @@ MADE: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "IntervalExponential": (IntervalExponential, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantile": (Quantile, {"epsilon": ONE, "bounds": (0, 1)}),
     "Quantiles": (quantiles, {"epsilon": ONE, "bounds": (0, 1)}),
+    "QuantileBracket": (QuantileBracket, {"epsilon": ONE, "bounds": (0, 1)}),
     "Extreme": (Extreme, {"epsilon": ONE, "bounds": (0, 1)}),
     "PerGroup": (PerGroup, {"mechanism": Geometric(epsilon=ONE)}),
     "SmoothQuantile": (SmoothQuantile, {"epsilon": ONE, "bounds": (0, 1)}),
@@ -147,6 +149,7 @@ COUNTS = {
     "rows": [
         "Quantile",
         "Quantiles",
+        "QuantileBracket",
         "Extreme",
         "IntervalExponential",
         "SmoothQuantile",

@@ -380,6 +380,29 @@ class TestQuantiles:
         )
         assert replace.error(beta=0.1) == pytest.approx(4 * bound)
 
+    def test_each_rank_has_a_bound_of_its_own(self) -> None:
+        """Of seven quantiles each misses its bound at most as often as it says, however the values crowd; the bound
+        counts the questions on the way to it alone, each at its own rate."""
+        targets = tuple(Fraction(j, 8) for j in range(1, 8))
+        mechanism = many_on_range(epsilon=Fraction(4), bounds=(0, 1000), grid=1, targets=targets)
+        rng = np.random.default_rng(16)
+        crowded = np.concatenate([np.full(150, 3), rng.integers(0, 1001, size=150)])
+        bounds = [mechanism.bound_rank(place, 0.2) for place in range(7)]
+        for values in (rng.integers(0, 1001, size=300), crowded):
+            misses = np.zeros(7, dtype=int)
+            for answers in mechanism.repeat(values, times=150):
+                pairs = zip(targets, answers, bounds, strict=True)
+                misses += [rank_error(values.tolist(), q, int(a)) > bound for q, a, bound in pairs]
+            assert all(
+                stats.binomtest(int(one), 150, 0.2, alternative="greater").pvalue > FALSE_ALARM for one in misses
+            )
+        assert bounds[3] == pytest.approx(math.log((1001 << 20) / 0.2) / float(mechanism.rate(Fraction(1, 2))))
+        assert bounds[3] < bounds[1] < bounds[0] < mechanism.error(beta=0.2)
+        (alone,) = many_on_range(epsilon=ONE, bounds=(0, 9), grid=1, targets=(Fraction(1, 4),), tie_bits=0).targets
+        assert many_on_range(epsilon=ONE, bounds=(0, 9), grid=1, targets=(alone,), tie_bits=0).bound_rank(
+            0, 0.1
+        ) == pytest.approx(math.log(100) / (1 / (2 * 0.75)))
+
     def test_room_for_tie_bits(self) -> None:
         assert many_on_range(epsilon=ONE, bounds=(0, TOP), targets=self.THREE).tie_bits == 20
         assert several(self.THREE, tie_bits=59).tie_bits == 59

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom
 
 import hubbub as hb
-from bench.intervals import TABLES, generate, open_table, simulate
+from bench.intervals import TABLES, generate, open_table, plan_sums, simulate
+from hubbub.mechanisms import Gaussian, Geometric
 from hubbub.noise.weighted_sums import NoiseLaw, find_reach
 from hubbub.query.plan.inversion import NoisyArray, invert_ratio
 
@@ -40,7 +41,9 @@ def db(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Da
 def test_intervals_hold_the_exact_number_as_often_as_they_say(db: hb.Database, text: str) -> None:
     """Between 94% and 97% of draws where errors are small, at least 94% where they are not; 32 cells a run of all."""
     for table, size, epsilon in ((TABLES[0], 20_000, 1), (TABLES[3], 3_000, 5), (TABLES[2], 500, 1)):
-        plan = db.plan(f"SELECT {text} FROM t", epsilon=epsilon)
+        plan = plan_sums(db, text, Fraction(epsilon))
+        kind = Gaussian if plan.policy.budget.delta else Geometric
+        assert all(isinstance(one, kind) for one in plan.mechanisms)
         ((truth, numbers),) = simulate(plan, generate(table, size, 7), DRAWS)
         held = sum(
             (number.low is None or number.low <= truth) and (number.high is None or truth <= number.high)

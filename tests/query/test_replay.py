@@ -119,6 +119,7 @@ def chosen(rng: Random, own: str) -> str:
             f"min({own})",
             f"max({own})",
             f"median({own})",
+            f"quantile_interval({own}, {rng.choice((0.1, 0.5))})",
             f"quantile_cont({own}, {level})",
             f"quantile_disc({own}, {level})",
             f"percentile_cont({level}) WITHIN GROUP (ORDER BY {own} DESC)",

@@ -28,9 +28,9 @@ def ticks(axes: Any) -> list[str]:
 
 def test_a_bar_and_an_error_bar_for_each_group() -> None:
     pytest.importorskip("matplotlib", reason='Pictures need matplotlib: pip install "hubbub[plot]"')
-    made = answered(WARDS, [[10, 20, -5]])
+    made = answered(WARDS, [[10, 20, 5]])
     axes = made.plot(title="People $x$")
-    assert [bar.get_height() for bar in axes.patches] == [10, 20, -5]
+    assert [bar.get_height() for bar in axes.patches] == [10, 20, 5]
     assert ticks(axes) == ["a", "b", "c"]
     (bars,) = [one for one in axes.collections if hasattr(one, "get_segments")]
     ends = [sorted(point[1] for point in segment) for segment in bars.get_segments()]
@@ -41,8 +41,8 @@ def test_a_bar_and_an_error_bar_for_each_group() -> None:
 
 def test_another_column_which_has_no_interval() -> None:
     pytest.importorskip("matplotlib", reason='Pictures need matplotlib: pip install "hubbub[plot]"')
-    axes = answered(WARDS, [[10, 20, -5]]).plot(column="half")
-    assert [bar.get_height() for bar in axes.patches] == [5, 10, -2.5]
+    axes = answered(WARDS, [[10, 20, 5]]).plot(column="half")
+    assert [bar.get_height() for bar in axes.patches] == [5, 10, 2.5]
     assert any("no error bars" in text.get_text() for text in axes.texts)
 
 

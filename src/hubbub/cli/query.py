@@ -24,7 +24,12 @@ def query(
     error: Error = None,
     key: Key = None,
     as_json: Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with _low and _high columns.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, with _low and _high columns, and _ranks of choices.")
+    ] = False,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Print intervals that hold in all groups together.")
+    ] = False,
     log: Log = None,
 ) -> None:
     """Ask one question in SQL. It is paid before anything is read, and free if it was answered before.
@@ -43,6 +48,8 @@ def query(
     from hubbub.query.answer.listing import Listing
     from hubbub.query.answer.render import as_text
 
+    if simultaneous and not isinstance(answer, Listing):
+        answer = answer.with_intervals(simultaneous=True)
     if as_json:
         told = answer.to_dicts() if isinstance(answer, Listing) else as_dict(answer)
         typer.echo(json.dumps(told, indent=2, default=_text))
@@ -63,7 +70,9 @@ def as_dict(answer: "Answer") -> dict[str, Any]:
         "rows": _plain(answer.rows),
         "lows": _plain(answer.lows),
         "highs": _plain(answer.highs),
+        "ranks": _plain(answer.ranks),
         "confidence": answer.confidence,
+        "simultaneous": answer.is_simultaneous,
         "terms": answer.terms,
         "price": {name: certificate[name] for name in ("epsilon", "delta", "loss_units", "failure_units")}
         | {"epsilon_in_all": ratio(answer.price)},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.local_sensitivity.propose import ProposedQuantile, ProposeTestRelease, StableMode
     from hubbub.mechanisms.local_sensitivity.smooth import SmoothQuantile, SmoothSensitivity
     from hubbub.mechanisms.objective.objective import ObjectivePerturbation
+    from hubbub.mechanisms.selection.bracket import QuantileBracket
     from hubbub.mechanisms.selection.extreme import Extreme
     from hubbub.mechanisms.selection.grouped import PerGroup
     from hubbub.mechanisms.selection.interval import IntervalExponential
@@ -58,6 +59,7 @@ _HOMES = {
     "ProposeTestRelease": "local_sensitivity.propose",
     "ProposedQuantile": "local_sensitivity.propose",
     "Quantile": "selection.quantile",
+    "QuantileBracket": "selection.bracket",
     "Quantiles": "selection.quantiles",
     "RandomizedResponse": "additive.response",
     "Resolution": "staged.resolution",
@@ -102,6 +104,7 @@ __all__ = [
     "ProposeTestRelease",
     "ProposedQuantile",
     "Quantile",
+    "QuantileBracket",
     "Quantiles",
     "RandomizedResponse",
     "Resolution",

@@ -219,3 +219,32 @@ class Quantiles(OnRange):
         each = float(probability("beta", beta)) / len(self.targets)
         slowest = float(self.rate(Fraction(1)))
         return self.levels * math.log(((self.top + 1) << self.tie_bits) / each) / slowest
+
+    def bound_rank(self, place: int, beta: float) -> float:
+        """Return how many values lie between one answer and its quantile, except with probability ``beta``.
+
+        Only the questions on the way to it matter. Let one of them, about m values, be answered e ranks away from its
+        own quantile p, and let the wanted quantile be the share t of the values above the answer. Of F values below
+        it, the wanted rank is F + t·(m − F) in place of p·m + t·(m − p·m): the error is (1 − t)·e, and t·e on the
+        other side. The question itself errs as ``Quantile`` does, at its own rate and over all steps; the values with
+        the very digits of an answer are on one side of it.
+        """
+        if self.levels < len(self.targets).bit_length():
+            return self.error(beta=beta)
+        first, last, share, target = 0, len(self.targets), (Fraction(0), Fraction(1)), self.targets[place]
+        parts: list[tuple[Fraction, float, int]] = []
+        while True:
+            middle, (low, high) = (first + last) // 2, share
+            wanted = self.targets[middle]
+            rate = float(self.rate(_within(wanted, low, high)))
+            if middle == place:
+                parts.append((Fraction(1), rate, 0))
+                break
+            if place > middle:
+                parts.append((1 - _within(target, wanted, high), rate, 1))
+                first, share = middle + 1, (wanted, high)
+            else:
+                parts.append((_within(target, low, wanted), rate, 1))
+                last, share = middle, (low, wanted)
+        steps = math.log(((self.top + 1) << self.tie_bits) * len(parts) / float(probability("beta", beta)))
+        return sum(float(weight) * (steps / rate + rest) for weight, rate, rest in parts)

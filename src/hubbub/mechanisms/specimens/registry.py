@@ -36,6 +36,7 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
         "top-k",
         "quantile",
         "quantiles",
+        "quantile bracket",
     ),
     "keys": (
         "laplace threshold",

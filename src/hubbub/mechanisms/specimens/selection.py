@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 
+from hubbub.mechanisms.selection.bracket import QuantileBracket
 from hubbub.mechanisms.selection.interval import IntervalExponential
 from hubbub.mechanisms.selection.quantile import Quantile
 from hubbub.mechanisms.selection.quantiles import Quantiles
@@ -91,7 +92,20 @@ def build() -> tuple[Specimen, ...]:
             cell=as_tuple,
             loose=True,
         ),
+        Specimen(
+            name="quantile bracket",
+            mechanism=_bracket(one),
+            pair=((1,), (1, 4)),
+            twin=_bracket(Fraction(6)),
+            outputs=tuple(itertools.product((0.0, 1.0, 2.0, 3.0, 4.0), repeat=3)),
+            cell=as_tuple,
+            loose=True,
+        ),
     )
+
+
+def _bracket(epsilon: Fraction) -> QuantileBracket:
+    return QuantileBracket(epsilon=epsilon, bounds=(Fraction(0), Fraction(4)), grid=Fraction(1))
 
 
 def _two_quantiles(epsilon: Fraction) -> Quantiles:

@@ -7,7 +7,14 @@ from sqlglot import exp
 
 from hubbub.errors import NotAllowed
 from hubbub.policy.kinds import Kind, Type
-from hubbub.query.aggregates.function import AdditiveFunction, Margins, NoisyCell, whole_numbers
+from hubbub.query.aggregates.function import (
+    AdditiveFunction,
+    Margins,
+    NoisyCell,
+    NoisyCells,
+    lift_count,
+    whole_numbers,
+)
 from hubbub.query.aggregates.widening import divide_beta, widen_sum
 from hubbub.query.expression import Expression, Literal
 from hubbub.query.ops import Measure, Tally
@@ -48,6 +55,14 @@ class _Count(AdditiveFunction):
         """Count rows, of a unit at most as many as the question lets count."""
         most = None if asked.per_group is None else int(asked.per_group[1])
         return Ingredients(tallies=(collector.count(asked.argument, most),), per_group=asked.per_group)
+
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return the noisy count, and 0 where noise brought it below."""
+        return lift_count(super(_Count, self).combine(asked, part, cell))
+
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return the noisy counts."""
+        return [lift_count(number) for number in super(_Count, self).combine_all(asked, part, cells)]
 
     def divide_beta(self, part: Ingredients, margins: Margins, beta: float) -> float:
         """Return what the noise gets of what an interval may miss."""

@@ -1,6 +1,7 @@
 """min and max: about the least and the greatest value, chosen by rank from a histogram."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +15,7 @@ from hubbub.query.aggregates.function import (
     AggregateFunction,
     Margins,
     NoisyCell,
+    NoisyCells,
     list_clamps,
     whole_numbers,
 )
@@ -40,12 +42,33 @@ class ChosenFunction(AggregateFunction):
         """Say how far what is chosen may be from what is meant."""
         return f"at most {rows:,} rows between it and the exact one"
 
+    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+        """Return what was chosen, with the rows that may lie between it and what was meant."""
+        return NoisyNumber(
+            self.read_value(asked, part, cell), ranks=self.count_ranks(asked, part, cell.margins, cell.confidence)
+        )
+
+    def combine_all(self, asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+        """Return what was chosen in all groups, each with the same bound."""
+        ranks = self.count_ranks(asked, part, cells.margins, cells.confidence)
+        return [NoisyNumber(self.read_value(asked, part, cell), ranks=ranks) for cell in cells]
+
+    @abstractmethod
+    def read_value(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> Any:
+        """Return what was chosen in a group."""
+
+    def count_ranks(self, asked: Asked, part: Ingredients, margins: Margins, confidence: float) -> int:
+        """Return the most rows between a choice and what was meant, with this confidence, whatever the data are."""
+        choice = part.choice
+        assert isinstance(choice, Choice)
+        return math.ceil(choice.bound_rank_error(margins.find_choice(choice).mechanism, 1 - confidence, asked.level))
+
     def explain(self, asked: Asked, part: Ingredients, margins: Margins) -> dict[str, Any]:
         """Say how many rows lie between the value and what was meant."""
         choice = part.choice
         assert isinstance(choice, Choice)
         mechanism = margins.find_choice(choice).mechanism
-        off = math.ceil(choice.bound_rank_error(mechanism, 1 - CONFIDENCE))
+        off = self.count_ranks(asked, part, margins, CONFIDENCE)
         inner = type(getattr(mechanism, "mechanism", mechanism)).__name__
         bounds = None if part.bounds is None else [float(end) for end in part.bounds]
         return {
@@ -85,13 +108,17 @@ class RankedFunction(ChosenFunction):
         whole = self.keeps_whole and asked.argument.kind.type is Type.INTEGER
         return whole_numbers() if whole else Kind(type=Type.REAL)
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+    def read_value(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> int | float:
         """Return the value of the step that was chosen."""
+        return self.read_step(part, self.pick(asked, part, cell))
+
+    def read_step(self, part: Ingredients, step: int) -> int | float:
+        """Return the value of a step."""
         assert part.choice is not None
         histogram = part.choice.histogram
-        value = histogram.origin + self.pick(asked, part, cell) * histogram.grid
+        value = histogram.origin + step * histogram.grid
         whole = self.keeps_whole and histogram.argument.kind.type is Type.INTEGER
-        return NoisyNumber(int(value) if whole else float(value))
+        return int(value) if whole else float(value)
 
     def pick(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> int:
         """Return the step that was chosen."""

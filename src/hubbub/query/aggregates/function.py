@@ -316,3 +316,8 @@ def shorten(value: Fraction) -> str:
 def whole_numbers(*, nullable: bool = True) -> Kind:
     """Return the kind of noisy whole numbers."""
     return integer(-MOST_NOISY, MOST_NOISY, nullable=nullable)
+
+
+def lift_count(number: NoisyNumber) -> NoisyNumber:
+    """Return a count with 0 for what is negative: an interval that holds the exact one still does."""
+    return number if number.low >= 0 else NoisyNumber(*(max(0, end) for end in (number.value, number.low, number.high)))

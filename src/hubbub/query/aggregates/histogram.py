@@ -136,8 +136,9 @@ class _Histogram(AggregateFunction):
         assert part.choice is not None
         drawn, bins = cell.read(part.choice), name_bins(asked)
         margin = _bound_counts(part, cell.margins, 1 - cell.confidence)
-        lows, highs = ([count + sign * margin for count in drawn] for sign in (-1, 1))
-        value, low, high = (dict(zip(bins, found, strict=True)) for found in (drawn, lows, highs))
+        value, low, high = (
+            dict(zip(bins, [max(0, count + away) for count in drawn], strict=True)) for away in (0, -margin, margin)
+        )
         return NoisyNumber(value, low, high)
 
     def kind(self, asked: Asked) -> Kind:

@@ -10,9 +10,9 @@ from hubbub.mechanisms import Exponential, Mechanism
 from hubbub.policy.kinds import Kind
 from hubbub.query.aggregates.extremes import ChosenFunction
 from hubbub.query.aggregates.function import NoisyCell
+from hubbub.query.expression import Value
 from hubbub.query.plan.choice import FrequencyChoice, encode_values
 from hubbub.query.plan.collect import Collector, Ingredients
-from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class _Mode(ChosenFunction):
         histogram = encode_values(asked.argument, asked.values, rows=collector.rows)
         return Ingredients(choice=collector.choose(ModeChoice, histogram))
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+    def read_value(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> Value:
         """Return the value that was chosen."""
         assert part.choice is not None
-        return NoisyNumber(asked.values[cell.read(part.choice)[0]])
+        return asked.values[cell.read(part.choice)[0]]
 
     def kind(self, asked: Asked) -> Kind:
         """Return the kind of the values."""

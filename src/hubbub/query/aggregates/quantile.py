@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from hubbub.errors import NotAllowed
-from hubbub.mechanisms import Mechanism, Quantile, Quantiles
+from hubbub.mechanisms import Mechanism, PerGroup, Quantile, Quantiles
 from hubbub.mechanisms.selection.quantile import DENOMINATOR
 from hubbub.query.aggregates.extremes import MAX, MIN, RankedFunction
 from hubbub.query.aggregates.function import NoisyCell
@@ -53,6 +53,14 @@ class QuantileChoice(Choice):
             epsilon=epsilon, bounds=ends, grid=step, rows=self.rows, neighbors=neighbors, targets=self.levels
         )
 
+    def bound_rank_error(self, mechanism: Mechanism, beta: float, level: Fraction | None = None) -> float:
+        """Return by how many rows a quantile may be off; of several, one by itself."""
+        assert isinstance(mechanism, PerGroup)
+        inner = mechanism.mechanism
+        if not isinstance(inner, Quantiles) or level is None:
+            return inner.error(beta=beta)
+        return inner.bound_rank(self.levels.index(level), beta)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Quantile(RankedFunction):
@@ -77,7 +85,7 @@ class _Quantile(RankedFunction):
             given = given.this if ordered == argument else None
         several = isinstance(given, exp.Array)
         nodes = given.expressions if isinstance(given, exp.Array) else [given]
-        levels = [_read_level(level) for level in nodes]
+        levels = [read_level(level) for level in nodes]
         if several and not (1 <= len(levels) <= _MOST_LEVELS and len(set(levels)) == len(levels)):
             raise NotAllowed(f"A list of quantiles has from 1 to {_MOST_LEVELS} of them, all different.")
         levels = [1 - level if falling else level for level in levels]
@@ -100,8 +108,8 @@ class _Quantile(RankedFunction):
     def measure(self, asked: Asked, collector: Collector) -> Ingredients:
         """Choose the quantiles of one value together, from one histogram."""
         histogram, bounds = self.measure_histogram(asked, collector)
-        same = [one for one in collector.question.asked if one.argument == asked.argument and one.level]
-        levels = tuple(sorted({_level(one) for one in same}))
+        every = [one for one in collector.question.asked if isinstance(one.function, _Quantile)]
+        levels = tuple(sorted({_level(one) for one in every if one.argument == asked.argument}))
         return Ingredients(choice=collector.choose(QuantileChoice, histogram, levels=levels), bounds=bounds)
 
     def pick(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> int:
@@ -126,14 +134,17 @@ def _level(asked: Asked) -> Fraction:
     return asked.level
 
 
-def _read_level(node: exp.Expr | None) -> Fraction:
+def read_level(node: exp.Expr | None, *, inside: bool = False) -> Fraction:
+    """Read a constant from 0 to 1, or ``inside`` of these."""
     if isinstance(node, exp.Literal) and not node.is_string and len(node.name) <= _LONGEST_LEVEL:
         try:
             found = Fraction(node.name).limit_denominator(DENOMINATOR)
         except (ValueError, ZeroDivisionError):
             found = Fraction(-1)
-        if 0 <= found <= 1:
+        if 0 < found < 1 or (0 <= found <= 1 and not inside):
             return found
+    if inside:
+        raise NotAllowed("The quantile of an interval is a constant above 0 and below 1: quantile_interval(x, 0.9).")
     raise NotAllowed("A quantile is a constant from 0 to 1, or a list of them: quantile_cont(x, [0.25, 0.75]).")
 
 

@@ -12,6 +12,7 @@ from hubbub.query.aggregates.geometric_mean import GEOMETRIC_MEAN
 from hubbub.query.aggregates.histogram import HISTOGRAM
 from hubbub.query.aggregates.mode import MODE
 from hubbub.query.aggregates.quantile import QUANTILE_CONT, QUANTILE_DISC
+from hubbub.query.aggregates.quantile_interval import QUANTILE_INTERVAL
 from hubbub.query.aggregates.sum import SUM
 from hubbub.query.aggregates.top_values import TOP
 from hubbub.query.aggregates.variance import STDDEV_POP, STDDEV_SAMP, VAR_POP, VAR_SAMP
@@ -25,6 +26,7 @@ FUNCTIONS: tuple[AggregateFunction, ...] = (
     *(COVAR_POP, COVAR_SAMP, CORR, REGR_SLOPE, REGR_INTERCEPT),
     *(MIN, MAX),
     *(QUANTILE_CONT, QUANTILE_DISC),
+    QUANTILE_INTERVAL,
     MODE,
     TOP,
     HISTOGRAM,

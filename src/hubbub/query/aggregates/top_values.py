@@ -28,7 +28,6 @@ from hubbub.query.answer.columns import Nesting
 from hubbub.query.expression import Value
 from hubbub.query.plan.choice import FrequencyChoice, encode_values
 from hubbub.query.plan.collect import Collector, Ingredients
-from hubbub.query.plan.statistic import NoisyNumber
 from hubbub.query.question import Asked
 
 if TYPE_CHECKING:
@@ -88,10 +87,10 @@ class _Top(ChosenFunction):
         histogram = encode_values(asked.argument, asked.values, rows=collector.rows)
         return Ingredients(choice=collector.choose(TopChoice, histogram, best=asked.many))
 
-    def combine(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> NoisyNumber:
+    def read_value(self, asked: Asked, part: Ingredients, cell: NoisyCell) -> list[Value]:
         """Return the values that were chosen."""
         assert part.choice is not None
-        return NoisyNumber([asked.values[step] for step in cell.read(part.choice)])
+        return [asked.values[step] for step in cell.read(part.choice)]
 
     def kind(self, asked: Asked) -> Kind:
         """Return the kind of the values."""

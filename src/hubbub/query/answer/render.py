@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.query.answer.answer import Answer
+from hubbub.query.answer.answer import Answer, has_interval
 from hubbub.query.answer.printable import clean
 
 _MOST_ROWS = 40
@@ -34,8 +34,9 @@ def as_html(answer: Answer) -> str:
 
 
 def _cells(answer: Answer, most: int | None) -> tuple[list[str], list[list[str]]]:
-    parts = list(zip(answer.rows, answer.lows, answer.highs, strict=True))[:most]
-    body = [[_show(value, low, high) for value, low, high in zip(*row, strict=True)] for row in parts]
+    parts = list(zip(answer.rows, answer.lows, answer.highs, answer.ranks, strict=True))[:most]
+    certain = [has_interval(answer.plan, place) for place in range(len(answer.columns))]
+    body = [[_show_cell(*cell) for cell in zip(*row, certain, strict=True)] for row in parts]
     return [clean(name) for name in answer.columns], body
 
 
@@ -43,6 +44,14 @@ def _footer(answer: Answer, most: int | None) -> list[str]:
     more = [f"… {len(answer) - most:,} more rows"] if most is not None and len(answer) > most else []
     limits = [] if answer.plan.beside is None else [answer.plan.beside.sentence]
     return [*more, "", *limits, answer.terms]
+
+
+def _show_cell(value: Any, low: Any, high: Any, ranks: int | None, certain: bool) -> str:
+    """Write a number with its interval, or with the ranks that it may be off; where there is no end, say so."""
+    text = _show(value, low, high)
+    if ranks is not None:
+        return f"{text} (within {ranks:,} row{'' if ranks == 1 else 's'})"
+    return f"{text} (unbounded)" if certain and value is not None and low is None and high is None else text
 
 
 def _show(value: Any, low: Any, high: Any) -> str:
@@ -60,13 +69,19 @@ def _show(value: Any, low: Any, high: Any) -> str:
         text = f"{value:,}"
     else:
         text = clean(str(value))
-    if low is None or high is None:
+    if low is None and high is None:
         return text
+    if low is None or high is None:
+        return f"{text} ({_show_end(low, '−∞')} … {_show_end(high, '∞')})"
     if isinstance(value, bool):
         return text if low == high else f"{text} ({low} … {high})"
     if abs((value - low) - (high - value)) < 1e-9 * max(1.0, abs(value)):
         return f"{text} ± {_show((high - low) / 2 if isinstance(value, float) else (high - low) // 2, None, None)}"
     return f"{text} ({_show(low, None, None)} … {_show(high, None, None)})"
+
+
+def _show_end(end: Any, without: str) -> str:
+    return without if end is None else _show(end, None, None)
 
 
 def _is_number(answer: Answer, place: int) -> bool:

@@ -4,9 +4,8 @@ They follow from the question, the policy, the facts that were bought and the le
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hubbub.gate.release import note_age
 from hubbub.query.answer.dropped import DroppedShare
@@ -15,16 +14,20 @@ from hubbub.query.answer.printable import clean
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import Plan
 
+if TYPE_CHECKING:
+    from hubbub.query.answer.answer import Answer
+
 BEYOND = "rows and values beyond are not in the interval"
 
 
-def write_terms(plan: Plan, *, entry: int, stored: datetime | None, dropped: Sequence[DroppedShare] = ()) -> str:
+def write_terms(answer: "Answer") -> str:
     """Write the line under an answer."""
+    plan = answer.plan
     limits, unit = "; ".join(list_limits(plan)), clean(unit_of(plan.question.relation) or "unit")
-    covered = _cover(plan, dropped, unit)
-    counted = [f"of each {unit}: {limits}; {covered or BEYOND}"] if limits else []
-    paid = f"entry {entry} of account {clean(plan.policy.account)!r}{note_age(stored, fresh='fresh')}"
-    return " · ".join(["± 95%", *counted, write_price(plan.price, plan.used_delta), paid])
+    counted = [f"of each {unit}: {limits}; {_cover(plan, answer.dropped, unit) or BEYOND}"] if limits else []
+    paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}{note_age(answer.stored, fresh='fresh')}"
+    sure = f"± {100 * answer.confidence:g}%" + (", all groups together" if answer.is_simultaneous else "")
+    return " · ".join([sure, *counted, write_price(plan.price, plan.used_delta), paid])
 
 
 def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:

@@ -119,8 +119,9 @@ class Choice(HistogramStatistic):
     def choose_in_group(self, epsilon: Fraction) -> Mechanism:
         """Return the mechanism that chooses in one group."""
 
-    def bound_rank_error(self, mechanism: Mechanism, beta: float) -> float:
-        """Return by how many rows the rank, or the count of what is chosen, may be off in one group."""
+    def bound_rank_error(self, mechanism: Mechanism, beta: float, level: Fraction | None = None) -> float:
+        """Return by how many rows the rank, or the count of what is chosen, may be off in one group; of several levels
+        at this one."""
         assert isinstance(mechanism, PerGroup)
         return mechanism.mechanism.error(beta=beta)
 
@@ -143,7 +144,7 @@ class FrequencyChoice(Choice):
         """Bound what one unit can do to the counts."""
         return Sensitivity(l0=self.reach.touched, linf=Fraction(self.rows), monotone=self.is_monotone)
 
-    def bound_rank_error(self, mechanism: Mechanism, beta: float) -> float:
+    def bound_rank_error(self, mechanism: Mechanism, beta: float, level: Fraction | None = None) -> float:
         """Return by how many rows the count of what is chosen may be below that of another candidate."""
         assert isinstance(mechanism, PerGroup)
         inner: Any = mechanism.mechanism

@@ -7,7 +7,7 @@ find the measurement that tells them; nothing is found by its position.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -80,6 +80,8 @@ class NoisyNumber:
     value: Any
     low: Any = None
     high: Any = None
+    ranks: int | None = field(default=None, kw_only=True)
+    """Of what was chosen: how many rows it may be away from what was meant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from hubbub.session.session import Session
 if TYPE_CHECKING:  # whoever asks in SQL does not wait for strategies to be loaded
     from hubbub.publish.release.prospect import Prospect
     from hubbub.publish.strategies.strategy import Releasing, Strategy
+    from hubbub.query.answer.advice import Advice
     from hubbub.session.publishing import Over
 
 P = ParamSpec("P")
@@ -251,6 +252,27 @@ class Database:
             job=lambda made: diagnosis_job(made, price=draft.price),
         )
         return self._session.run(diagnosis, key=key)
+
+    @require_grant
+    def advise(
+        self,
+        *,
+        epsilon: Real,
+        price: Real = 1,
+        table: str | None = None,
+        by: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> "Advice":
+        """Advise limits and bounds for the policy, out of a private look at how much people have; paid for once.
+
+        ``epsilon`` is what the look costs, and ``price`` what questions will cost: limits are those at which these err
+        the least, noise and what is dropped together. ``by`` names columns that are grouped by, with public keys;
+        without it they are all that have any.
+        """
+        from hubbub.session.advising import advice_job
+
+        job = advice_job(self.policy, self._catalogue(), epsilon=epsilon, price=price, table=table, by=by)
+        return self._session.run(job, key=key)
 
     @require_grant
     def publish(

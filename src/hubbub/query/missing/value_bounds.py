@@ -48,8 +48,26 @@ def outermost(
     start = _start(counts, needed, float(noise))
     if start is None:
         return None
-    lost = loss_beyond(counts[start:], ends[start:], noise=float(noise), step=step, tail=tail)
-    return start + int(np.argmin(2 * (ends[start:] / float(rest)) ** 2 + lost))
+    return start + int(np.argmin(_square_errors(counts[start:], ends[start:], noise, rest, step, tail).sum(axis=0)))
+
+
+def weigh_edges(
+    noisy: Sequence[float], edges: Sequence[Fraction], *, noise: Fraction, rest: Fraction, step: int, tail: Tail
+) -> dict[Fraction, tuple[float, float]]:
+    """Return for each edge at which one could clamp the mean square of the noise, and that of what would be lost."""
+    counts, ends = np.asarray(noisy, dtype=float), np.array([float(edge) for edge in edges])
+    start = _start(counts, np.zeros(len(ends)), float(noise))
+    if start is None:
+        return {}
+    squares = _square_errors(counts[start:], ends[start:], noise, rest, step, tail)
+    return {edge: (float(own), float(lost)) for edge, own, lost in zip(edges[start:], *squares, strict=True)}
+
+
+def _square_errors(  # noqa: PLR0917
+    counts: Array, ends: Array, noise: Fraction, rest: Fraction, step: int, tail: Tail
+) -> Array:
+    lost = loss_beyond(counts, ends, noise=float(noise), step=step, tail=tail)
+    return np.stack([2 * (ends / float(rest)) ** 2, lost])
 
 
 def around(

@@ -29,13 +29,11 @@ def write_terms(plan: Plan, *, entry: int, stored: datetime | None, dropped: Seq
 
 def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
     """Say what intervals cover beside the noise, and what they do not; nothing where that is all."""
-    if plan.is_raised:
-        most = (
-            f"nothing is dropped where no {unit} has more than max_total_rows = {plan.policy.limits.max_total_rows:,}"
-        )
-        clipped = any(part.bounds is not None for part in plan.parts)
-        return most + ("; values beyond bounds are not in the intervals" if clipped else "")
-    parts = (plan.sets or (plan,))[0].parts
+    parts, most = (plan.sets or (plan,))[0].parts, plan.policy.limits.max_total_rows
+    if most is not None and _drops_nothing(plan):
+        clipped = any(part.bounds is not None for part in parts)
+        beyond = "; values beyond bounds are not in the intervals" if clipped else ""
+        return f"nothing is dropped where no {unit} has more than max_total_rows = {most:,}{beyond}"
     covered = [asked.text for asked, part in zip(plan.question.asked, parts, strict=True) if part.dropped]
     if not covered:
         return ""
@@ -51,6 +49,11 @@ def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
 def write_price(epsilon: Fraction, delta: Fraction) -> str:
     """Write all that an answer cost, with what was bought for it."""
     return f"price in all ε = {float(epsilon):.6g}" + (f", δ = {float(delta):.3g}" if delta else "")
+
+
+def _drops_nothing(plan: Plan) -> bool:
+    """Return whether limits drop nothing of a unit that has no more rows than the owner says."""
+    return all(one.is_covered and not any(part.dropped for part in one.parts) for one in plan.sets or (plan,))
 
 
 def list_limits(plan: Plan) -> Iterator[str]:

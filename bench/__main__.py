@@ -42,6 +42,7 @@ from bench import (
     unknown,
     utility,
     warm,
+    whole_error,
 )
 from bench.record import Bench, MissingInput, Row, keep
 
@@ -59,6 +60,7 @@ BENCHES: tuple[Bench, ...] = (
     keys.BENCH,
     unknown.BENCH,
     bought.BENCH,
+    whole_error.BENCH,
     analysts.BENCH,
     paths.BENCH,
     speeds.BENCH,

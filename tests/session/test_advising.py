@@ -84,6 +84,28 @@ def test_asked_again_it_is_free_whatever_questions_cost(world: World) -> None:
     assert float(spent.loss) > 0
 
 
+def test_explain_compares_limits_once_advice_was_bought(world: World) -> None:
+    """For whoever bought it, and with the limits that are in force; nothing is charged."""
+    rows = crowd(8)
+    db = world.load(rows, limits=Limits(max_groups=1, max_rows=1))
+    grouped = "SELECT ward, count(*) FROM stays GROUP BY ward"
+    assert db.explain(grouped, epsilon=1).advice == ()
+    db.advise(epsilon=40)
+    spent = db.ledger.statement(db.policy.account).spent
+    told = {one["limit"]: one for one in db.explain(grouped, epsilon=1).advice}
+    assert told["max_groups"]["best"] == 3
+    assert told["max_groups"]["least"] < told["max_groups"]["error"]
+    assert told["max_rows"]["best"] > 1
+    assert "would make the whole error of a count least" in str(db.explain(grouped, epsilon=1))
+    (alone,) = db.explain("SELECT count(*) FROM stays", epsilon=1).advice
+    assert (alone["limit"], alone["current"]) == ("max_rows", 1)
+    assert 6 <= alone["best"] <= 10
+    assert db.ledger.statement(db.policy.account).spent == spent
+    db.ledger.grant(db.policy.account, "ann")
+    other = Database(db.policy, ledger=db.ledger, engine=world.engine, principal="ann")
+    assert other.explain(grouped, epsilon=1).advice == (), "ann has not bought it"
+
+
 def test_what_cannot_be_looked_at_is_refused_before_a_charge(world: World) -> None:
     db = world.load(crowd(2), limits=LIMITS)
     with pytest.raises(UnknownName):

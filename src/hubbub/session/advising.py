@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter, Reply
+from hubbub.ledger.entry import digest_of
 from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
@@ -17,6 +18,7 @@ from hubbub.query.read.rows import rows_of
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.requests import Tallies
 from hubbub.session.job import Job, SealedReader
+from hubbub.session.session import Session
 
 _FORMAT = 1
 
@@ -62,6 +64,7 @@ def advice_job(
             epsilon=drawn * len(looks),
             account=policy.account,
             entry=reply.entry,
+            drawn=reply.answer,
             stored=reply.stored,
         )
 
@@ -76,6 +79,37 @@ def advice_job(
         present=present,
         stage="looking at how much people have",
     )
+
+
+def remember_advice(session: Session, found: Advice, *, by: Sequence[str] | None) -> None:
+    """Keep in the ledger, for whoever bought it, where advice is to be found: ``explain`` reads it for nothing."""
+    policy, name = session.policy, _name_fact(session, found.table)
+    known = session.ledger.recall(policy.account, name, version=policy.version)
+    if known is None or known.paid != found.entry:
+        record = {"by": None if by is None else list(by), "drawn": found.drawn, "epsilon": str(found.epsilon)}
+        session.ledger.remember(policy.account, name, record, paid=found.entry, version=policy.version)
+
+
+def recall_advice(session: Session, catalogue: Catalogue, table: str, *, price: Fraction) -> Advice | None:
+    """Return the advice about a table that whoever asks has bought, for questions at a price; None where it has none.
+
+    Privacy:
+        Claim: nothing is spent, and nobody is told what somebody else has bought.
+        Proof: it is kept under the asker's own name, and the ledger says whether the asker holds the charge.
+        Ref: SOUNDNESS 12, 40.
+    """
+    policy = session.policy
+    record = session.ledger.recall(policy.account, _name_fact(session, table), version=policy.version)
+    if record is None or not session.ledger.holds(record.paid, session.principal):
+        return None
+    told = record.value
+    by, epsilon = told["by"], Fraction(told["epsilon"])
+    job = advice_job(policy, catalogue, epsilon=epsilon, price=price, table=table, by=by)
+    return job.present(Reply(entry=record.paid, answer=told["drawn"]))
+
+
+def _name_fact(session: Session, table: str) -> str:
+    return f"advice {digest_of([_FORMAT, table, session.policy.fingerprint, session.principal])}"
 
 
 def _name(one: AdvisingLook) -> list[str | None]:

@@ -15,10 +15,11 @@ from typing import Any
 
 from hubbub.gate.release import note_age
 from hubbub.policy.files.toml_text import header, key
+from hubbub.policy.tables import Limits
 from hubbub.query.answer.printable import clean
 from hubbub.query.answer.terms import write_price
 from hubbub.query.missing.advising import Advised, AdvisingLook
-from hubbub.query.missing.tail_model import LIMITS
+from hubbub.query.missing.tail_model import LIMITS as FEW
 from hubbub.query.missing.value_bounds import weigh_edges
 
 _MISSED = 0.05
@@ -68,6 +69,29 @@ class AdvisedLimit:
             return f"max_total_rows = {self.limit:,}: at most {self.beyond:,} people have more rows (95%)"
         return f"{self.advised} = {self.limit:,}{by}: the least whole error of a count"
 
+    def compare(self, current: int) -> dict[str, Any] | None:
+        """Say what another limit than the current one would do to the error of a count; None where it is the best."""
+        if not self.errors:
+            return None
+        best = min(self.errors, key=lambda each: each.whole)
+        now = next((each for each in self.errors if each.limit >= current), self.errors[-1])
+        name = Advised.ROWS if self.advised is Advised.TOTAL else self.advised
+        by = "" if self.column is None else f" by {self.column}"
+        if best.limit == now.limit:
+            said = f"{name} = {current:,}{by} has the least whole error of a count"
+        else:
+            said = f"{name} = {best.limit:,}{by} would make the whole error of a count least"
+        sentence = f"{said}: ± {best.whole:,.3g}" + (f", and not ± {now.whole:,.3g}" if best.limit != now.limit else "")
+        return {
+            "limit": str(name),
+            "column": self.column,
+            "current": current,
+            "best": best.limit,
+            "error": now.whole,
+            "least": best.whole,
+            "sentence": sentence,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
@@ -82,6 +106,8 @@ class Advice:
     account: str
     entry: int
     """The charge in the ledger that paid for it."""
+    drawn: str = field(repr=False)
+    """The noisy counts, as they are stored."""
     stored: datetime | None = field(default=None, compare=False)
     """When it was stored, if it was drawn earlier and served again; None where it is fresh."""
 
@@ -127,6 +153,14 @@ class Advice:
             lines.append(f"{key(one.column or '')} = {{ bounds = [{low}, {high}] }}")
         return "\n".join(lines)
 
+    def compare(self, keys: Sequence[str], limits: Limits) -> tuple[dict[str, Any], ...]:
+        """Compare the limits of a policy with what is advised, for a question that groups by these columns."""
+        current = {Advised.ROWS: limits.rows, Advised.GROUPS: limits.max_groups, Advised.TOTAL: limits.rows}
+        among: tuple[str | None, ...] = tuple(keys) or (None,)
+        wanted = [one for one in self.limits if one.bounds is None and one.column in among]
+        found = [one.compare(held) for one in wanted if (held := current.get(one.advised)) is not None]
+        return tuple(each for each in found if each is not None)
+
     def __len__(self) -> int:
         return len(self.limits)
 
@@ -150,7 +184,9 @@ def _table(one: AdvisedLimit) -> Iterator[str]:
     if not one.errors or one.limit is None:
         return
     rows = [["limit", "noise ±", "dropped ±", "whole error ±"]]
-    for each in one.errors:
+    best = min(range(len(one.errors)), key=lambda place: one.errors[place].whole)
+    first = max(0, min(best - _SHOWN // 2, len(one.errors) - _SHOWN))
+    for each in one.errors[first : first + _SHOWN]:
         rows.append([f"{each.limit:,}", *(f"{part:,.3g}" for part in (each.noise, each.lost, each.whole))])
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
@@ -167,9 +203,9 @@ def advise(
 def _advise_one(asked: AdvisingLook, noisy: Sequence[int], noise: Fraction, price: Fraction) -> AdvisedLimit:
     (fact,) = asked.look.facts
     if asked.advised is Advised.BOUNDS:
-        low, high = (Fraction(end) for end in fact.read(noisy, noise=noise, rest=price))
+        low, high = (Fraction(end) for end in fact.read(noisy, noise=noise, rest=price)[:2])
         return AdvisedLimit(advised=asked.advised, column=asked.column, bounds=(low, high))
-    weighed = weigh_edges(noisy, fact.edges, noise=noise, rest=price, step=1, tail=LIMITS)
+    weighed = weigh_edges(noisy, fact.edges, noise=noise, rest=price, step=1, tail=FEW)
     errors = [
         LimitError(limit=int(edge), noise=math.sqrt(own), lost=math.sqrt(lost))
         for edge, (own, lost) in weighed.items()
@@ -181,14 +217,9 @@ def _advise_one(asked: AdvisingLook, noisy: Sequence[int], noise: Fraction, pric
     if asked.advised is Advised.TOTAL:
         place = find_last(noisy, noise)
         most, beyond = int(fact.edges[place]), count_beyond(noisy[place + 1 :], noise)
-        return AdvisedLimit(advised=asked.advised, column=None, limit=most, errors=_around(errors, best), beyond=beyond)
+        return AdvisedLimit(advised=asked.advised, column=None, limit=most, errors=tuple(errors), beyond=beyond)
     chosen = errors[best].limit
-    return AdvisedLimit(advised=asked.advised, column=asked.column, limit=chosen, errors=_around(errors, best))
-
-
-def _around(errors: Sequence[LimitError], best: int) -> tuple[LimitError, ...]:
-    first = max(0, min(best - _SHOWN // 2, len(errors) - _SHOWN))
-    return tuple(errors[first : first + _SHOWN])
+    return AdvisedLimit(advised=asked.advised, column=asked.column, limit=chosen, errors=tuple(errors))
 
 
 def find_last(noisy: Sequence[int], noise: Fraction) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hubbub.gate.release import note_age
 from hubbub.query.answer.dropped import DroppedShare
-from hubbub.query.answer.explain import explain_columns, unit_of
+from hubbub.query.answer.explain import explain_columns, unit_of, write_beyond
 from hubbub.query.answer.printable import clean
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import Plan
@@ -23,6 +23,7 @@ def write_terms(plan: Plan, *, entry: int, stored: datetime | None, dropped: Seq
     limits, unit = "; ".join(list_limits(plan)), clean(unit_of(plan.question.relation) or "unit")
     covered = _cover(plan, dropped, unit)
     counted = [f"of each {unit}: {limits}; {covered or BEYOND}"] if limits else []
+    counted += [clean(write_beyond(*one)) for one in plan.question.beyond.items()]
     paid = f"entry {entry} of account {clean(plan.policy.account)!r}{note_age(stored, fresh='fresh')}"
     return " · ".join(["± 95%", *counted, write_price(plan.price, plan.used_delta), paid])
 

@@ -43,6 +43,7 @@ from bench import (
     unknown,
     utility,
     warm,
+    whole_error,
 )
 from bench.record import Bench, MissingInput, Row, keep
 
@@ -61,6 +62,7 @@ BENCHES: tuple[Bench, ...] = (
     intervals.BENCH,
     unknown.BENCH,
     bought.BENCH,
+    whole_error.BENCH,
     analysts.BENCH,
     paths.BENCH,
     speeds.BENCH,

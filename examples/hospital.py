@@ -13,6 +13,10 @@ _COSTS = (6.9, 5.6, 7.2, 7.0, 8.1, 6.1, 7.4, 7.9)
 _FLOORS = (2, 0, 4, 3, 2, 3, 4, 1)
 STAYS = 200_000
 PATIENTS = 80_000
+_REGULARS = 5000
+"""The larger, the less the most frequent patients stay: at most some 20 times in a year."""
+MOST_STAYS = 24
+"""More stays of one patient than there are: what an owner who knows the hospital would declare."""
 KM = 24
 """Side of the country around it, in which patients live."""
 _TOWNS = ((11.0, 13.0, 2.2, 0.5), (18.5, 7.0, 1.0, 0.2), (5.0, 19.0, 0.8, 0.15), (12.0, 12.0, 6.0, 0.15))
@@ -30,13 +34,13 @@ def homes(patients: int, *, seed: int) -> np.ndarray[Any, Any]:
 def build(folder: Path, *, stays: int = STAYS, patients: int = PATIENTS, seed: int = 11) -> tuple[Path, Path]:
     """Writes stays.parquet (private) and wards.parquet (public); few patients have most of the stays."""
     rng = np.random.default_rng(seed)
-    weights = 1 / np.arange(1, patients + 1) ** 0.55
+    weights = 1 / (np.arange(1, patients + 1) + _REGULARS) ** 0.55
     patient = rng.permutation(patients)[rng.choice(patients, size=stays, p=weights / weights.sum())]
     age = np.clip(rng.gamma(5.5, 10.0, size=patients), 0, 104).astype(np.int64)[patient]
     ward = rng.choice(len(WARDS), size=stays, p=_SHARES)
     ward = np.where((age < 16) & (rng.random(stays) < 0.7), WARDS.index("paediatrics"), ward)
     nights = np.minimum(rng.geometric(1 / (1 + np.asarray(_NIGHTS)[ward])) - 1, 180)
-    cost = np.round(np.exp(rng.normal(np.asarray(_COSTS)[ward], 0.9)) * (1 + 0.15 * nights), 2)
+    cost = np.round(np.exp(rng.normal(np.asarray(_COSTS)[ward], 0.6)) * (1 + 0.15 * nights), 2)
     day = rng.integers(0, 365, size=stays)
     home = homes(patients, seed=seed + 1)[patient]
     folder.mkdir(parents=True, exist_ok=True)

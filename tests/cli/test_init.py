@@ -33,6 +33,7 @@ def test_init_writes_a_policy_that_reads_once_it_is_complete(run: Run, clinic: P
         "Types of wards were guessed: take out the # in hubbub.toml where they are right.",
         "Bounds and limits that you do not declare are bought with a share of a question's ε.",
         "Declare the keys of what will be grouped by; then: hubbub check",
+        "For limits with which intervals hold the truth: hubbub advise --epsilon 0.1",
     ]
     text = clinic.read_text()
     head, _, wards = text.partition("[tables.wards]")

@@ -166,7 +166,9 @@ def test_what_is_dropped_costs_an_eighth(world: World) -> None:
     for given in (pure.policy, slack):
         for text in ("SELECT count(*) FROM stays", WARDS, "SELECT avg(nights) FROM stays"):
             asked = question(text, Catalogue(given))
-            with_it, without = (plan(asked, given, epsilon=1, covers=covers) for covers in (Covers.DROPPED, Covers.NOISE))
+            with_it, without = (
+                plan(asked, given, epsilon=1, covers=covers) for covers in (Covers.DROPPED, Covers.NOISE)
+            )
             assert with_it.cost.loss <= without.cost.loss * Fraction(101, 100)
             for part in without.parts:
                 for tally in part.tallies:

@@ -52,7 +52,7 @@ def root(
 
 
 def _grow() -> None:
-    from hubbub.cli import audit, budget, check, describe, init, ledger, publish, query
+    from hubbub.cli import advise, audit, budget, check, describe, init, ledger, publish, query
     from hubbub.cli.lab import anonymity, attack
     from hubbub.cli.lab.attack_people import add
     from hubbub.cli.lab.tour import tour
@@ -63,6 +63,7 @@ def _grow() -> None:
     app.command()(query.explain)
     app.command()(query.query)
     app.command()(query.diagnose)
+    app.command()(advise.advise)
     app.command()(publish.publish)
     app.command()(audit.audit)
     app.command()(tour)

@@ -82,7 +82,8 @@ def _left(drafts: "list[TableDraft]", out: str) -> list[str]:
     if untyped:
         lines.append(f"Types of {', '.join(untyped)} were guessed: take out the # in {out} where they are right.")
     lines.append("Bounds and limits that you do not declare are bought with a share of a question's ε.")
-    return [*lines, "Declare the keys of what will be grouped by; then: hubbub check"]
+    lines.append("Declare the keys of what will be grouped by; then: hubbub check")
+    return [*lines, "For limits with which intervals hold the truth: hubbub advise --epsilon 0.1"]
 
 
 def _with_steps(drafts: "list[TableDraft]") -> "list[TableDraft]":

@@ -81,6 +81,8 @@ class Question:
     offset: int = 0
     bought: Mapping[Expression, Interval] = field(default_factory=dict)
     """Bounds of what aggregates look at that nobody declared (query.bought)."""
+    beyond: Mapping[str, float] = field(default_factory=dict)
+    """What bounds that were bought plainly clip: of each, what it is about, and the share of units that are beyond."""
     limited: bool = False
     """Whether the question itself states in how many groups a unit counts."""
     grouped: bool | None = None

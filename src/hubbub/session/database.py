@@ -27,7 +27,7 @@ from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis
-from hubbub.query.answer.explain import Explanation
+from hubbub.query.answer.explain import Explanation, table_of
 from hubbub.query.answer.listing import Listing, check_table, list_columns, list_tables
 from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
@@ -48,6 +48,7 @@ from hubbub.session.session import Session
 if TYPE_CHECKING:  # whoever asks in SQL does not wait for strategies to be loaded
     from hubbub.publish.release.prospect import Prospect
     from hubbub.publish.strategies.strategy import Releasing, Strategy
+    from hubbub.query.answer.advice import Advice
     from hubbub.session.publishing import Over
 
 P = ParamSpec("P")
@@ -225,10 +226,19 @@ class Database:
         """Say what a question would cost and how noisy it would be. Free: nothing private is read."""
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         foreseen = self._session.foresee(self._draft(text, price))
-        payer = self._session.payer()
+        payer, told = self._session.payer(), self._compare_limits(foreseen.plan)
+        known, unknown = foreseen.known, foreseen.unknown
         return Explanation(
-            plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown, where=self._where
+            plan=foreseen.plan, payer=payer, known=known, unknown=unknown, where=self._where, advice=told
         )
+
+    def _compare_limits(self, planned: Plan) -> tuple[dict[str, Any], ...]:
+        """Say which limit would make the whole error least, where whoever asks has bought advice."""
+        from hubbub.session.advising import recall_advice
+
+        table, keys = table_of(planned.question.relation), [group.name for group in planned.question.groups]
+        found = recall_advice(self._session, self._catalogue(), table, price=planned.epsilon)
+        return () if found is None else found.compare(keys, planned.policy.limits)
 
     @require_grant
     def statements(
@@ -284,6 +294,29 @@ class Database:
             job=lambda made: diagnosis_job(made, price=draft.price),
         )
         return self._session.run(diagnosis, key=key)
+
+    @require_grant
+    def advise(
+        self,
+        *,
+        epsilon: Real,
+        price: Real = 1,
+        table: str | None = None,
+        by: Sequence[str] | None = None,
+        key: str | None = None,
+    ) -> "Advice":
+        """Advise limits and bounds for the policy, out of a private look at how much people have; paid for once.
+
+        ``epsilon`` is what the look costs, and ``price`` what questions will cost: limits are those at which these err
+        the least, noise and what is dropped together. ``by`` names columns that are grouped by, with public keys;
+        without it they are all that have any.
+        """
+        from hubbub.session.advising import advice_job, remember_advice
+
+        job = advice_job(self.policy, self._catalogue(), epsilon=epsilon, price=price, table=table, by=by)
+        found = self._session.run(job, key=key)
+        remember_advice(self._session, found, by=by)
+        return found
 
     @require_grant
     def publish(

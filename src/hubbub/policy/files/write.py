@@ -31,11 +31,12 @@ delta = 0                     # above 0 (far below 1 / number of people): Gaussi
 neighbors = "add-remove"      # or "replace-one"
 
 [limits]
-# What a person adds beyond a limit is left out, and out of the interval too. Limits (and bounds) that are not said are
-# bought: a question finds good ones itself, with a share of its ε, once. Say those that you know.
+# What a person adds beyond a limit is dropped, and intervals are about what is left. Where max_total_rows is said, they
+# cover what is dropped of people who have no more rows than that. Limits (and bounds) that are not said are bought: a
+# question finds good ones itself, with a share of its ε, once. Say those that you know; hubbub advise proposes them.
 # max_groups = 4              # groups of one question in which a person counts; more groups, more noise
 # max_rows = 10               # rows of a person that count in one group
-# max_total_rows = 12         # rows of a person that count in all groups together: less noise than rows times groups
+# max_total_rows = 40         # rows that a person has at most: no more count in all groups, and intervals cover so many
 # buy = false                 # refuse questions that lack bounds or limits, in place of buying them
 # lanes = 1                   # blocks of people on which a program runs at once; more are faster, and contend for cores
 """

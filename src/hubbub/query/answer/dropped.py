@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hubbub.privacy.shares import deviation
+from hubbub.query.answer.explain import table_of
 from hubbub.query.answer.stored import read_numbers
-from hubbub.query.ops import Measure, Relation, Scan, Tally, below
+from hubbub.query.ops import Measure, Tally
 from hubbub.query.plan.plan import Plan
 
 _PLAIN = 4
@@ -60,7 +61,7 @@ def _share(plan: Plan, noisy: Sequence[Sequence[int]], kept: Tally, dropped: Tal
     there, lost = max(0.0, sums[0]), sums[1]
     plain = lost > _PLAIN * around
     names = list(_name_limits(plan, kept, limits.within))
-    table = _table_of(plan.question.relation)
+    table = table_of(plan.question.relation)
     what = f"rows of {table}" if kept.measure is Measure.ROWS else "units"
     return DroppedShare(
         what=what,
@@ -76,7 +77,3 @@ def _name_limits(plan: Plan, tally: Tally, within: int) -> Iterator[str]:
         yield f"max_groups = {aggregate.most_groups:,}"
     if tally.measure is Measure.ROWS and limits.rows is not None and limits.rows < within:
         yield f"max_rows = {limits.rows:,}"
-
-
-def _table_of(relation: Relation) -> str:
-    return relation.table if isinstance(relation, Scan) else _table_of(below(relation)[0])

@@ -47,6 +47,8 @@ class Explanation:
     """What it would buy first, each with its ε; the plan is then the one for any value of it."""
     where: str | None = None
     """Where the engine runs it, and why, where tables are a server's."""
+    advice: tuple[dict[str, Any], ...] = ()
+    """Which limit would make the whole error the least, where whoever asks has bought advice about the table."""
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -73,6 +75,7 @@ class Explanation:
             "columns": [_not_yet(one) for one in columns] if self.unknown else columns,
             "bought": [{"what": one.text, "value": value} for one, value in self.known.items()],
             "to_buy": [{"what": one.text, "epsilon": float(share)} for one, share in self.unknown.items()],
+            "advice": list(self.advice),
             "charged_epsilon": float(charged),
             "ways": [{"way": name, "epsilon": float(epsilon)} for name, epsilon in plan.ways],
             "cost": {
@@ -102,12 +105,14 @@ class Explanation:
         lines += [f"counted     {clean(one['sentence'])}" for one in told["rows_over_groups"]]
         lines += [f"keys        {clean(one['sentence'])}" for one in told["keys"]]
         lines += [f"bought      {clean(one['what'])}: {clean(_as_json(one['value']))}" for one in told["bought"]]
+        lines += [f"clipped     {clean(write_beyond(*one))}" for one in self.plan.question.beyond.items()]
         lines += [f"to buy      {clean(one['what'])}, with ε = {one['epsilon']:.3g}" for one in told["to_buy"]]
         lines += [f"where       questions {told['where']}"] if "where" in told else []
         for column in told["columns"]:
             lines.append(f"{'answer':<12}{clean(column['text'])}: {column['sentence']}")
             if column["dropped"] is not None:
                 lines.append(f"{'':<12}{clean(column['text'])}: {column['dropped']['sentence']}")
+        lines += [f"{'advice':<12}{clean(one['sentence'])}" for one in told["advice"]]
         lines += [
             f"odds        {told['odds']['sentence']}",
             f"like it     {_count_text(told['questions_like_it'])}",
@@ -234,6 +239,11 @@ def explain_columns(plan: Plan) -> list[dict[str, Any]]:
     return [asked.function.explain(asked, part, margins) | _explain_dropped(part, margins) for asked, part in pairs]
 
 
+def write_beyond(text: str, share: float) -> str:
+    """Warn of bounds that were bought, and clip what units have."""
+    return f"about {100 * share:.2g}% of units are beyond {text}, and are clipped: declare wider ones if that matters"
+
+
 def _explain_dropped(part: Ingredients, margins: Margins) -> dict[str, Any]:
     """Say how far what limits drop may be off, where it is measured."""
     if not part.dropped:
@@ -254,12 +264,19 @@ def _not_yet(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> str:
-    return " … ".join(f"{float(Fraction(end)):g}" for end in value) if isinstance(value, list) else f"at most {value}"
+    return (
+        " … ".join(f"{float(Fraction(end)):g}" for end in value[:2]) if isinstance(value, list) else f"at most {value}"
+    )
 
 
 def unit_of(relation: Relation) -> str | None:
     """Return the column that names the unit, in the first table."""
     return relation.unit if isinstance(relation, Scan) else unit_of(below(relation)[0])
+
+
+def table_of(relation: Relation) -> str:
+    """Return the first table."""
+    return relation.table if isinstance(relation, Scan) else table_of(below(relation)[0])
 
 
 def _steps(relation: Relation) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.gate.release import note_age
 from hubbub.query.answer.dropped import DroppedShare
-from hubbub.query.answer.explain import explain_columns, unit_of
+from hubbub.query.answer.explain import explain_columns, unit_of, write_beyond
 from hubbub.query.answer.printable import clean
 from hubbub.query.ops import Measure
 from hubbub.query.plan.plan import Plan
@@ -25,6 +25,7 @@ def write_terms(answer: "Answer") -> str:
     plan = answer.plan
     limits, unit = "; ".join(list_limits(plan)), clean(unit_of(plan.question.relation) or "unit")
     counted = [f"of each {unit}: {limits}; {_cover(plan, answer.dropped, unit) or BEYOND}"] if limits else []
+    counted += [clean(write_beyond(*one)) for one in plan.question.beyond.items()]
     paid = f"entry {answer.entry} of account {clean(plan.policy.account)!r}{note_age(answer.stored, fresh='fresh')}"
     sure = f"± {100 * answer.confidence:g}%" + (", all groups together" if answer.is_simultaneous else "")
     return " · ".join([sure, *counted, write_price(plan.price, plan.used_delta), paid])
@@ -32,13 +33,11 @@ def write_terms(answer: "Answer") -> str:
 
 def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
     """Say what intervals cover beside the noise, and what they do not; nothing where that is all."""
-    if plan.is_raised:
-        most = (
-            f"nothing is dropped where no {unit} has more than max_total_rows = {plan.policy.limits.max_total_rows:,}"
-        )
-        clipped = any(part.bounds is not None for part in plan.parts)
-        return most + ("; values beyond bounds are not in the intervals" if clipped else "")
-    parts = (plan.sets or (plan,))[0].parts
+    parts, most = (plan.sets or (plan,))[0].parts, plan.policy.limits.max_total_rows
+    if most is not None and _drops_nothing(plan):
+        clipped = any(part.bounds is not None for part in parts)
+        beyond = "; values beyond bounds are not in the intervals" if clipped else ""
+        return f"nothing is dropped where no {unit} has more than max_total_rows = {most:,}{beyond}"
     covered = [asked.text for asked, part in zip(plan.question.asked, parts, strict=True) if part.dropped]
     if not covered:
         return ""
@@ -54,6 +53,11 @@ def _cover(plan: Plan, dropped: Sequence[DroppedShare], unit: str) -> str:
 def write_price(epsilon: Fraction, delta: Fraction) -> str:
     """Write all that an answer cost, with what was bought for it."""
     return f"price in all ε = {float(epsilon):.6g}" + (f", δ = {float(delta):.3g}" if delta else "")
+
+
+def _drops_nothing(plan: Plan) -> bool:
+    """Return whether limits drop nothing of a unit that has no more rows than the owner says."""
+    return all(one.is_covered and not any(part.dropped for part in one.parts) for one in plan.sets or (plan,))
 
 
 def list_limits(plan: Plan) -> Iterator[str]:

@@ -16,6 +16,7 @@ Privacy:
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -38,6 +39,8 @@ from hubbub.query.read.scalars import as_real
 
 _FORMAT = 4
 VALUE = "value"
+_PLAIN = 4
+"""Standard deviations of the noise beyond which units are seen beyond bounds."""
 
 
 def _tens(series: Sequence[Fraction | int], low: int, high: int) -> tuple[Fraction, ...]:
@@ -118,7 +121,28 @@ class WantedFact:
         return call("case", call("lt", value, _end(-edge)), below, above)
 
     def read(self, noisy: Sequence[float], *, noise: Fraction, rest: Fraction) -> Any:
-        """Read a fact off the noisy counts: bounds, each a bin's edge, or 0; or a limit."""
+        """Read a fact off the noisy counts: bounds, each a bin's edge, or 0; or a limit.
+
+        Bounds beyond which some units are plainly seen come with the share of these.
+        """
+        if not self._is_signed:
+            return self._read_ends(noisy, noise=noise, rest=rest)
+        found = self._read_ends(noisy, noise=noise, rest=rest)
+        share = self._share_beyond(noisy, [Fraction(end) for end in found], noise)
+        return found if share is None else [*found, share]
+
+    def _share_beyond(self, noisy: Sequence[float], ends: Sequence[Fraction], noise: Fraction) -> float | None:
+        """Return which share of all units is in bins beyond bounds; None where noise could be all of it."""
+        many = len(self.edges)
+        tops = [-edge for edge in reversed(self.edges)], [Fraction(0)], list(self.edges)
+        outer = [bound for side in tops for bound in side]  # of each bin, the end that is further from zero
+        beyond = [count for count, end in zip(noisy, outer, strict=True) if end < ends[0] or end > ends[1]]
+        lost, there = sum(beyond), max(float(sum(noisy)), 1.0)
+        around = _PLAIN * math.sqrt(2 * max(1, len(beyond))) / float(noise)
+        assert len(outer) == 2 * many + 1
+        return round(min(1.0, lost / there), 4) if lost > around else None
+
+    def _read_ends(self, noisy: Sequence[float], *, noise: Fraction, rest: Fraction) -> Any:
         many = len(self.edges)
         step, tail = 0 if self.edges[0] < 1 else 1, VALUES if self._is_signed else FEW
 
@@ -157,15 +181,17 @@ def apply_facts(question: Question, policy: Policy, facts: Mapping[WantedFact, A
         return question, policy
     ends: dict[Lacking, dict[Expression, Interval]] = {one: {} for one in _SIGNED}
     limits: dict[str, int] = {}
+    beyond: dict[str, float] = {}
     for wanted, value in facts.items():
         if wanted.lacking in _SIGNED:
+            beyond |= {wanted.text: float(value[2])} if len(value) > 2 else {}
             ends[wanted.lacking] |= dict.fromkeys(wanted.arguments, (Fraction(value[0]), Fraction(value[1])))
         else:
             limits[wanted.lacking.value] = int(value)
     told = [[wanted.text, value] for wanted, value in facts.items() if wanted.lacking in _SIGNED]
     known_as = f"{question.text} /* bought: {json.dumps(told, ensure_ascii=False)} */" if told else ""
     asked = tuple(_within(one, ends[Lacking.TOTALS]) for one in question.asked)
-    made = replace(question, asked=asked, bought=ends[Lacking.BOUNDS], known_as=known_as)
+    made = replace(question, asked=asked, bought=ends[Lacking.BOUNDS], beyond=beyond, known_as=known_as)
     return made, replace(policy, limits=replace(policy.limits, **limits))  # type: ignore[arg-type]
 
 

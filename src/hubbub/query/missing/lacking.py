@@ -147,7 +147,7 @@ def _bounds(question: Question, policy: Policy) -> list[WantedFact]:
             if not _lacks_bounds(argument, question):
                 continue
             relation, value = behind(question.relation, argument)
-            named = Project(input=relation, columns=((VALUE, _real(value)),))
+            named = Project(input=relation, columns=((VALUE, make_real(value)),))
             rows = prune(named, frozenset({VALUE}))
             if rows not in found:
                 found[rows] = WantedFact(
@@ -162,7 +162,7 @@ def _bounds(question: Question, policy: Policy) -> list[WantedFact]:
     return list(found.values())
 
 
-def _real(value: Expression) -> Expression:
+def make_real(value: Expression) -> Expression:
     """As a real; of integers with more than 64 bits, what is beyond all edges is cut off first."""
     if value.kind.type is Type.INTEGER and value.kind.wide:
         most = int(WHOLE[-1]) * 2

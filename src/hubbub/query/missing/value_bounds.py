@@ -48,8 +48,34 @@ def outermost(
     start = _start(counts, needed, float(noise))
     if start is None:
         return None
-    lost = loss_beyond(counts[start:], ends[start:], noise=float(noise), step=step, tail=tail)
-    return start + int(np.argmin(2 * (ends[start:] / float(rest)) ** 2 + lost))
+    return start + int(np.argmin(_square_errors(counts[start:], ends[start:], noise, rest, step, tail).sum(axis=0)))
+
+
+def weigh_edges(
+    noisy: Sequence[float], edges: Sequence[Fraction], *, noise: Fraction, rest: Fraction, step: int, tail: Tail
+) -> dict[Fraction, tuple[float, float]]:
+    """Return for each edge at which one could clamp the mean square of the noise, and that of what would be lost.
+
+    Nearer to zero than the fullest bin nobody would clamp: there what is lost is what the counts say.
+    """
+    counts, ends = np.asarray(noisy, dtype=float), np.array([float(edge) for edge in edges])
+    start = _start(counts, np.zeros(len(ends)), float(noise))
+    if start is None:
+        return {}
+    squares = _square_errors(counts[start:], ends[start:], noise, rest, step, tail)
+    beyond = np.maximum(0.0, counts[::-1].cumsum()[::-1])  # units in each bin and in those further out
+    steps = (ends[1 : start + 1] - ends[:start]) * beyond[1 : start + 1]
+    near = (math.sqrt(squares[1][0]) + steps[::-1].cumsum()[::-1]) ** 2
+    own = 2 * (ends[:start] / float(rest)) ** 2
+    told = zip(edges, np.append(own, squares[0]), np.append(near, squares[1]), strict=True)
+    return {edge: (float(noisy_), float(lost)) for edge, noisy_, lost in told}
+
+
+def _square_errors(  # noqa: PLR0917
+    counts: Array, ends: Array, noise: Fraction, rest: Fraction, step: int, tail: Tail
+) -> Array:
+    lost = loss_beyond(counts, ends, noise=float(noise), step=step, tail=tail)
+    return np.stack([2 * (ends / float(rest)) ** 2, lost])
 
 
 def around(

@@ -136,13 +136,14 @@ class Collector:
 
     def is_covered(self, part: Ingredients) -> bool:
         """Return whether limits drop nothing of an aggregate, or it is measured what they drop."""
-        limits = self._policy.limits
-        if self._single or part.dropped or limits.max_total_rows is None:
+        most, rows = self._policy.limits.max_total_rows, self._policy.limits.rows
+        if self._single or part.dropped or most is None:
             return self._single or bool(part.dropped)
-        if part.choice is not None or part.per_group is not None:
+        if part.per_group is not None:
             return False
-        dropped = Dropped(rows=min(limits.rows or 1, limits.max_total_rows), within=limits.max_total_rows)
-        return not any(count_dropped(tally, dropped, self._reach) for tally in part.tallies)
+        chosen = [] if part.choice is None else [Tally(measure=Measure.ROWS, argument=None)]
+        dropped = Dropped(rows=min(rows or 1, most), within=most)
+        return not any(count_dropped(tally, dropped, self._reach) for tally in (*part.tallies, *chosen))
 
     # What is public about values
 

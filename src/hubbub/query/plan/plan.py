@@ -72,6 +72,8 @@ class Plan:
     """With several grouping sets: the plan of each. They are asked one after the other, and what they cost adds up."""
     ways: tuple[ChosenWay, ...] = ()
     """The way in which it is measured, and the ε that is used, which is ``epsilon`` or less; one for each set."""
+    is_covered: bool = False
+    """Whether limits drop nothing of a unit with at most ``max_total_rows`` rows, or it is measured what they drop."""
     beside: "SideBySide | None" = None
     """Where conditions are measured as one grouping: that one, whose aggregate and measurements are these."""
 
@@ -485,6 +487,7 @@ def _finish(shape: _Shape, terms: PlanTerms, measurements: Measured, *, way: Cho
         parts=shape.parts,
         measurements=measurements,
         cells=shape.cells,
+        is_covered=shape.is_covered,
         ways=() if way[0] == BEFORE else put_marks([way], marks),
     )
 

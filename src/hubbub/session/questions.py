@@ -167,9 +167,7 @@ def _find_accurate(
     ]
     if near:
         return min(near)
-    return least_epsilon(
-        asked, policy, within=within, confidence=confidence, delta=delta, payer=payer, covers=covers
-    )
+    return least_epsilon(asked, policy, within=within, confidence=confidence, delta=delta, payer=payer, covers=covers)
 
 
 def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:

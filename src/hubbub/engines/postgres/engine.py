@@ -131,6 +131,9 @@ class Postgres:
     def close(self) -> None:
         """End what was begun: nothing stays open between requests."""
 
+    def rouse(self) -> None:
+        """Do nothing: the server waits for no request of ours."""
+
     def prepare(self, request: Request, *, tables: Mapping[str, Table]) -> Run[Any]:
         """Do everything but the reading of rows: the catalogue is looked at, and the statements are made."""
         match request:

@@ -51,6 +51,7 @@ from hubbub.query.question import Question
 
 _LEAST = 2.0**-1000
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything that is known before anything is paid or read."""

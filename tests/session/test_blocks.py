@@ -129,7 +129,9 @@ def test_all_columns_but_the_units_where_none_is_named(db: hb.Database) -> None:
 
     assert seen(db.table("stays")) == ["x", "n", "t"]
     assert seen(db.table("stays").where(hb.col("x") > 1)) == ["x", "n", "t"]
-    for frame in (db.table("stays").select("person", "x"), db.table("stays").alias("other"), db.table("nothing")):
+    with pytest.raises(hb.HubbubError, match="There is no table 'nothing'"):
+        db.table("nothing")
+    for frame in (db.table("stays").select("person", "x"), db.table("stays").alias("other")):
         with pytest.raises(ParameterError, match="more than one declared table"):
             seen(frame)
     wanted = {name: value for name, value in AGES.items() if name != "columns"}

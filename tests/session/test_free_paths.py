@@ -45,6 +45,7 @@ METHODS: dict[str, Callable[[hb.Database], object]] = {
     "plan": lambda db: db.plan(COUNT, epsilon=1),
     "publish": lambda db: db.publish(publish.Flat(), **ALL),
     "sql": lambda db: db.sql(COUNT, epsilon=1),
+    "statements": lambda db: db.statements(COUNT, epsilon=1),
     "table": lambda db: db.table("stays"),
     "values": lambda db: db.values("places", "floor"),
 }
@@ -124,7 +125,7 @@ def test_without_a_grant_every_path_ends_with_that(world: World, path: str, who:
 
 WRONG = {
     "a question that is wrong", "a table that is not there", "sample_and_aggregate",
-    "the schema of a table that is not there", "describe what is not there",
+    "the schema of a table that is not there", "describe what is not there", "statements",
 }  # fmt: skip
 
 

@@ -219,6 +219,7 @@ class Database:
             plan=foreseen.plan, payer=payer, known=foreseen.known, unknown=foreseen.unknown, where=self._where
         )
 
+    @require_grant
     def statements(
         self, text: str, *, epsilon: Real | None = None, delta: Real | None = None, within: Real | None = None
     ) -> list[str]:

@@ -601,6 +601,7 @@ def test_what_is_read_is_a_copy(tmp_path: Path, make: Callable[[], Any]) -> None
 
 def test_the_copy_is_the_owners_alone_and_goes_with_the_engine(tmp_path: Path) -> None:
     with opening(tmp_path, arrow_table()) as db:
+        assert isinstance(db._engine, DuckDB)
         (path,) = db._engine._sources.origin(db.policy.tables["data"].source).paths
         file = Path(path)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -11,6 +11,7 @@ import pytest
 from hubbub.engines.dialects.postgres import POSTGRES
 from hubbub.engines.dialects.postgres_totals import DOMAINS, find_ends
 from hubbub.engines.dialects.printer import print_node, print_statement
+from hubbub.engines.lower.histogram import look_up_group
 from hubbub.engines.nodes.queries import KeyTable, Lowered, StoredTable
 from hubbub.engines.nodes.scalars import (
     Function,
@@ -101,6 +102,23 @@ PAIRS: list[tuple[Node, str]] = [
     (
         with_once(ROWS, "w", select(within(select(relation("w"), STAR, alias(B, "x"))), but("a"))),
         'WITH "w" AS MATERIALIZED (SELECT "a" FROM "t") SELECT "x" FROM (SELECT *, "b" AS "x" FROM "w") AS "q"',
+    ),
+    (
+        join(relation("t"), relation("o"), [infix("same", A, B)]),
+        '"t" INNER JOIN "o" ON (ARRAY["a"] = ARRAY["b"])',
+    ),
+    (
+        join(relation("t"), relation("o"), [infix("=", U, B), infix("same", A, B)]),
+        '"t" INNER JOIN "o" ON ("unit" = "b") AND ("a" IS NOT DISTINCT FROM "b")',
+    ),
+    (
+        select(
+            relation("t"), A, cast(function("coalesce", look_up_group("found0", grouped=True), number(0)), "text"),
+            by=[name("code")],
+        ),
+        'SELECT "groups"."shown0", CAST(COALESCE("found0"."found", 0) AS text) FROM (SELECT "code" AS "key", "a" AS '
+        '"shown0" FROM "t" GROUP BY "code") AS "groups" LEFT JOIN "found0" ON (ARRAY["found0"."of"] = '
+        'ARRAY["groups"."key"])',
     ),
     (
         select(StoredTable(("s", 't"t'), (("v", "int4"),)), ScanValue("v", of(Type.INTEGER))),

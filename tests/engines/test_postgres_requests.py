@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -20,7 +21,7 @@ from hubbub.policy.servers import postgres
 from hubbub.policy.tables import Limits, Table
 from hubbub.query.expression import Column
 from hubbub.query.ops import Aggregate, ExactCounts, Group, Measure, Scan, ScanColumn, Tally, Together
-from hubbub.query.requests import BlockRows, DenseCells, SparseCells
+from hubbub.query.requests import BlockRows, DenseCells, SparseCells, Tallies
 from tests.engines.stored import StoredTables
 from tests.engines.test_postgres_plans import Origins, keeping, load, made_case, prepared
 from tests.postgres import PostgresServer
@@ -207,6 +208,27 @@ def test_sparse_cells_are_those_that_have_rows(stored: StoredTables, sizes: tupl
         tuple(int(place[row]) for place in found.places): int(found.counts[row]) for row in range(len(found.counts))
     }
     assert made == dict(counted(rows, sizes))
+
+
+# Sums
+
+
+@pytest.mark.parametrize("end", [(1 << 31) - 1, 1 << 31, (1 << 62) - 1])
+def test_sums_at_the_ends_of_what_a_row_may_add(stored: StoredTables, end: int) -> None:
+    """Steps of 32 bits are added up in 64, and wider ones in as many as it takes."""
+    rows = [{"who": 1 + place % 2, "x0": sign * end, "x1": 0, "x2": 0, "note": None}
+            for place, sign in enumerate([1] * 900 + [-1] * 100)]  # fmt: skip
+    rows += [{"who": 3, "x0": INT64[place], "x1": 0, "x2": 0, "note": None} for place in (0, 1)]
+    engine, tables = served(stored, rows)
+    tally = Tally(
+        measure=Measure.TOTAL, argument=Column("x0", WHOLE), clamp=(Fraction(-end), Fraction(end)),
+        bounds=(-(1 << 62), 1 << 62),
+    )  # fmt: skip
+    scan = Scan(table="cells", columns=(ScanColumn("x0", WHOLE, "x0"),), unit="who")
+    op = Aggregate(input=scan, groups=(), tallies=(tally,), most_groups=1)
+    ((found,),) = open_sealed(engine.prepare(Tallies(aggregate=op), tables=tables)()).tallies
+    units = [sum(int(row["x0"] or 0) for row in rows if row["who"] == unit) for unit in (1, 2)]
+    assert found == sum(min(max(one, -(1 << 62)), 1 << 62) for one in units)
 
 
 # Blocks

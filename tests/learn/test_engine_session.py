@@ -15,6 +15,7 @@ pytest.importorskip("sklearn")
 import hubbub as hb
 from hubbub.audit.subjects.estimators import ACCOUNT, Coupled
 from hubbub.audit.subjects.in_process.fitted import Fitted, differences, unpaid, written
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
@@ -64,6 +65,7 @@ class Reads:
 
     def __init__(self, db: hb.Database, monkeypatch: pytest.MonkeyPatch, *, fails_at: int | None = None) -> None:
         self.count, self.problem = 0, Exception("the process ended")
+        assert isinstance(db._engine, DuckDB)
         real = db._engine._find_rows
 
         def ask(*given: Any) -> Any:

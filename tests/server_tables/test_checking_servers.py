@@ -221,3 +221,20 @@ def test_what_check_saw_of_a_servers_rows_is_not_kept(
     assert run("check", "--policy", path).exit_code == 0
     with hb.open(path) as db:
         assert ("stays", "stay") not in db.policy.enforced_keys
+
+
+def test_a_server_that_is_only_copied_needs_no_room_for_temporary_files(
+    server: PostgresServer, tmp_path: Path, run: Run
+) -> None:
+    url = server.fresh_database(more="ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    server.execute("CREATE ROLE old LOGIN; CREATE TABLE t AS SELECT 1 AS p; GRANT SELECT ON t TO old", url=url)
+    path = tmp_path / "hubbub.toml"
+    path.write_text(
+        f'[budget]\naccount = "a"\nepsilon = 1\n[tables.t]\npath = "{url.replace("hubbub@", "old@")}"\nunit = "p"\n'
+    )
+    try:
+        done = run("check", "--policy", path, "--no-rows")
+        assert done.exit_code == 0, done.output
+        assert "temp_file_limit" not in done.output
+    finally:
+        server.execute("DROP OWNED BY old; DROP ROLE old", url=url)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import psycopg
@@ -201,6 +202,22 @@ def test_a_url_that_is_none_is_not_printed(url: str) -> None:
         hb.postgres(url, table="t")
     assert url not in str(refused.value)
     assert "p@ss" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ['["postgresql://u:pw1@h/d"]', '"postgressql://u:pw1@h/d"', '"mysql://u:pw1@h/d"'])
+def test_a_url_where_files_are_wanted_is_not_printed(tmp_path: Path, path: str) -> None:
+    policy = tmp_path / "hubbub.toml"
+    policy.write_text(f'[budget]\naccount = "a"\nepsilon = 1\n\n[tables.t]\npath = {path}\nunit = "u"\n')
+    with pytest.raises(PolicyError, match="postgresql://") as refused:
+        hb.open(policy)
+    assert "pw1" not in str(refused.value) + repr(refused.value.operands)
+
+
+@pytest.mark.parametrize("url", [3, "mysql://u:pw1@h/d", "/tmp/pw1.parquet"])
+def test_a_table_of_a_server_needs_the_url_of_one(url: Any) -> None:
+    with pytest.raises(ParameterError) as refused:
+        hb.postgres(url, table="t")
+    assert "pw1" not in str(refused.value) + repr(refused.value.operands)
 
 
 def test_a_place_is_a_database_whoever_logs_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import hubbub as hb
 from hubbub import learn, publish
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.ledger import Marks
 from tests.engines import programs
 from tests.session.faulted import BUDGET, House, Question, check
@@ -54,6 +55,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ledger=folder / "ledger",
         marks=Marks(folder / "marks"),
     ) as db:
+        assert isinstance(db._engine, DuckDB)
         yield House(db, db._engine)
 
 

@@ -39,13 +39,13 @@ def check(
     from hubbub.engines.duckdb.owner_check import check as checked
     from hubbub.engines.public import schema_of
     from hubbub.policy.files.read import read_policy
-    from hubbub.session.engines import choose_engine
+    from hubbub.session.engines import look_and_choose
     from hubbub.session.opening import record, stamps
 
     file = policy or default_policy()
     with progress("Converting text") as done, DuckDB(standbys=1, progress=done) as engine:
         declared = read_policy(file, describe=lambda source: schema_of(engine, source))
-    servers = _servers(declared, choose_engine(table.source for table in declared.tables.values()))
+    servers = _servers(declared, look_and_choose([table.source for table in declared.tables.values()]))
     if no_rows:
         _show_servers(servers, as_json=as_json)
         return

@@ -9,7 +9,7 @@ are refused.
 import re
 from urllib.parse import quote
 
-from hubbub.errors import PolicyError
+from hubbub.errors import ParameterError, PolicyError
 from hubbub.parameters import connection_parts
 from hubbub.policy.tables import TableSource
 
@@ -64,6 +64,8 @@ def postgres(
     spelt as in the catalogue. ``copy=True`` takes a snapshot of it when it is opened; ``view=True`` is your word that
     each row of a view is made of one unit's rows alone.
     """
+    if not is_server(url):
+        raise ParameterError("path", "the URL of a database, such as postgresql://user@host/database", type(url))
     return TableSource(
         format="postgres", paths=(place_of(url),), schema=schema, table=table, dsn=url, copy=copy, view=view
     )

@@ -54,6 +54,8 @@ def source_of(
     if not patterns or len(patterns) < len(given):
         odd = [type(path) for path in given if not isinstance(path, str | os.PathLike)]  # rows are not for showing
         raise ParameterError("path", "a path, a glob, or a list of them", odd[0] if odd else paths)
+    if any("://" in pattern for pattern in patterns):  # which may hold a password, and is not shown
+        raise ParameterError("path", "files, or one URL that begins with postgresql://", "…://…")
     found = [file for pattern in patterns for file in _files(os.path.join(base, pattern))]
     if format is None:
         format = _format(found)

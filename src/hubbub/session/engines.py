@@ -52,6 +52,16 @@ def choose_engine(sources: Iterable[TableSource], *, unfit: str | None = None) -
     return EngineChoice(sentence=f"{copied}, since {why}")
 
 
+def look_and_choose(sources: Sequence[TableSource]) -> EngineChoice:
+    """Choose where questions on these sources run, and ask the server whether it is one to run them on."""
+    choice = choose_engine(sources)
+    if not choice.is_pushed:
+        return choice
+    from hubbub.engines.postgres.server_check import find_unfitness
+
+    return choose_engine(sources, unfit=find_unfitness(sources[0]))
+
+
 def _why_copied(sources: Sequence[TableSource]) -> str | None:
     if any(source.copy for source in sources):
         return "the owner says copy = true"
@@ -100,11 +110,7 @@ class EngineRoom:
         On a server questions run as a role that can read what is declared, and nothing else.
         """
         sources = [table.source for table in tables.values()]
-        choice = choose_engine(sources)
-        if choice.is_pushed:
-            from hubbub.engines.postgres.server_check import find_unfitness
-
-            choice = choose_engine(sources, unfit=find_unfitness(sources[0]))
+        choice = look_and_choose(sources)
         if choice.is_pushed:
             return self._push(list(tables.values()), limits), choice
         engine = self.duckdb

@@ -50,6 +50,9 @@ class Dialect:
     may be such forms."""
     joins: Mapping[JoinForm, str]
     """Semi and anti joins that are left out are written with EXISTS."""
+    join_same: str = ""
+    """A form for ``same`` where nothing else joins two sides, for an engine that would compare all rows with all; and
+    then a value of each group that is looked up among many is joined by it too."""
     cast: Callable[[str, str], str]
     safe_cast: Callable[[str, str], str]
     """A value and its type. The second never raises: where it fails it is NULL."""

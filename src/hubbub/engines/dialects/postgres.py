@@ -227,6 +227,7 @@ POSTGRES = Dialect(
         "words": "pg_catalog.concat_ws(' ', {all})",
         "year": _part("YEAR"),
     },
+    join_same="(ARRAY[{0}] = ARRAY[{1}])",  # which can be hashed, and takes missing members for equal
     joins={"inner": "INNER JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"},
     cast=_cast,
     safe_cast=_safe_cast,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from hubbub.engines.dialects.dialect import Dialect, KeyList, SqlStatement
 from hubbub.engines.nodes import queries as rows
 from hubbub.engines.nodes import scalars as values
+from hubbub.engines.nodes.lookups import join_lookups
 from hubbub.engines.nodes.queries import Lowered, Query
 from hubbub.engines.nodes.scalars import (
     Apply,
@@ -249,6 +250,8 @@ class Printer:
         return text
 
     def _select_from(self, node: rows.Select) -> str:
+        if self.dialect.join_same and node.by:
+            node = join_lookups(node)
         shown, source, where = node.shown, node.source, [self.say(one) for one in node.where]
         if self.dialect.lists_columns:
             shown = tuple(piece for one in shown for piece in self._list_shown(one, source))
@@ -318,7 +321,13 @@ class Printer:
 
     def _join(self, node: rows.Join) -> str:
         form = self._find(self.dialect.joins, node.form)
-        return f"{self.say(node.left)} {form} {self.say(node.right)} ON {self.say_all(node.on, ' AND ')}"
+        return f"{self.say(node.left)} {form} {self.say(node.right)} ON {self._join_on(node.on)}"
+
+    def _join_on(self, on: Sequence[Scalar]) -> str:
+        if not self.dialect.join_same or not all(isinstance(one, Infix) and one.operator == "same" for one in on):
+            return self.say_all(on, " AND ")
+        pairs = [[self.say(piece) for piece in one.pieces] for one in on if isinstance(one, Infix)]
+        return " AND ".join([self.dialect.join_same.format(*pair) for pair in pairs])
 
 
 _EXISTS: Mapping[JoinForm, str] = {"semi": "EXISTS", "anti": "NOT EXISTS"}

@@ -125,7 +125,7 @@ def find_excess(cursor: "Cursor[Any]", declared: Declared, *, temporary: str) ->
     if is_super:
         everything = Excess(
             sentence=f"{role} is a superuser, who can read and change everything. Let questions run as a role that "
-            "can read what the policy declares.",
+            "can read what the policy declares, and name it in the path.",
             statements=propose_role(cursor, declared, temporary=temporary),
         )
         return role, (everything,)

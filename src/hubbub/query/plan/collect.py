@@ -30,12 +30,11 @@ from hubbub.query.expression import Column, Expression, literal
 from hubbub.query.functions import call
 from hubbub.query.ops import Histogram, Measure, Tally
 from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
-from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic
+from hubbub.query.plan.statistic import Reach, Statistic, TallyStatistic
 from hubbub.query.question import Question
 from hubbub.query.read.scalars import as_real
 
 if TYPE_CHECKING:
-    from hubbub.query.aggregates.function import NoisyCell
     from hubbub.query.plan.plan import Plan
 
 _MOST_STEPS = 1 << 62
@@ -59,11 +58,6 @@ class Ingredients:
     """A count and a total of which a mean is made: the two may be measured together."""
     size: int | None = None
     """How many values there are, where that is public: nothing counts them."""
-
-    def sums(self, cell: "NoisyCell", beta: float) -> list[NoisySum]:
-        """Return how many values there are, noisy or public, and then every other tally with its margin."""
-        known = [] if self.size is None else [NoisySum(Fraction(self.size), Fraction(0))]
-        return [*known, *(cell.sum(tally, beta) for tally in self.tallies)]
 
     @property
     def shift(self) -> Fraction:

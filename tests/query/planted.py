@@ -20,7 +20,7 @@ from hubbub.engines.nodes.scalars import Node, Scalar
 from hubbub.engines.nodes.words import STAR, case, cast, function, infix, number
 from hubbub.gate import attempt as attempting
 from hubbub.gate import meter
-from hubbub.mechanisms import Geometric, Quantile, integers
+from hubbub.mechanisms import Geometric, Quantile, QuantileBracket, integers
 from hubbub.mechanisms.additive import laplace
 from hubbub.mechanisms.additive.added import AddedNoise
 from hubbub.policy.kinds import Kind, Type
@@ -262,6 +262,9 @@ rank_moves_by_the_smaller_share = _in_place(
     Quantile, "rate", property(lambda self: self.epsilon / (2 * min(self.q, 1 - self.q) * self.rows))
 )
 rank_of_one_row = _in_place(Quantile, "rate", property(lambda self: self.epsilon / (2 * max(self.q, 1 - self.q))))
+ends_of_one_row_at_the_whole_price = _in_place(
+    QuantileBracket, "rate", property(lambda self: self.epsilon / (2 * max(self.q, 1 - self.q)))
+)
 
 # Noise
 
@@ -344,5 +347,6 @@ AUDIT_CHOICES = {
     "choices_in_one_group": choices_in_one_group,
     "rank_moves_by_the_smaller_share": rank_moves_by_the_smaller_share,
     "rank_of_one_row": rank_of_one_row,
+    "ends_of_one_row_at_the_whole_price": ends_of_one_row_at_the_whole_price,
 }
 """What an audit must see, in ε, in such questions."""

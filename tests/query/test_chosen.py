@@ -27,6 +27,7 @@ MEDIANS = "SELECT ward, median(nights) FROM stays GROUP BY ward"
 DISTINCT = "SELECT ward, count(DISTINCT points) FROM stays GROUP BY ward"
 NINTH = "SELECT quantile_cont(nights, 0.9) FROM stays"
 LISTED = "SELECT quantile_cont(nights, [0.25, 0.5, 0.75]) FROM stays"
+HELD = "SELECT quantile_interval(nights, 0.9) FROM stays"
 MOST = "SELECT ward, max(nights) FROM stays GROUP BY ward"
 MODES = "SELECT mode(ward) FROM stays"
 URGENT = "SELECT ward, mode(urgent) FROM stays GROUP BY ward"
@@ -150,7 +151,16 @@ def audited(world: World, text: str, *, draws: int, groups: int = 2, rows: int =
 
 @pytest.mark.parametrize(
     ("text", "draws"),
-    [(MEDIANS, 3000), (DISTINCT, 4000), (NINTH, 6000), (LISTED, 2000), (MOST, 3000), (MODES, 6000), (URGENT, 3000)],
+    [
+        (MEDIANS, 3000),
+        (DISTINCT, 4000),
+        (NINTH, 6000),
+        (LISTED, 2000),
+        (HELD, 4000),
+        (MOST, 3000),
+        (MODES, 6000),
+        (URGENT, 3000),
+    ],
 )
 def test_audits_find_nothing(sides: tuple[World, World], text: str, draws: int) -> None:
     """At ε = 1; a false alarm has probability 1e-6. That they could find something is shown below."""
@@ -181,6 +191,7 @@ def test_audits_of_replaced_units_find_nothing(tmp_path: Path, text: str) -> Non
         ("choices_in_one_group", URGENT, {"groups": 5, "draws": 6000}),
         ("rank_moves_by_the_smaller_share", NINTH, {}),
         ("rank_of_one_row", NINTH, {"rows": 9, "few": 0}),
+        ("ends_of_one_row_at_the_whole_price", HELD, {"rows": 9, "few": 0}),
     ],
 )
 def test_audits_catch(sides: tuple[World, World], fault: str, text: str, options: dict[str, int]) -> None:

@@ -65,6 +65,7 @@ QUICK = Settings(pairs=16, pilots=3, pilot=400, steps=2, samples=4000)
         (policy(), SUMS, None),
         (policy(), "SELECT avg(nights) FROM stays", None),
         (policy(), MEDIANS, None),
+        (policy(), "SELECT median_interval(nights) FROM stays", None),
         (policy(), GEOMETRIC, None),
         (policy(), WEIGHTED, None),
         (policy(), ANY, None),

@@ -31,12 +31,11 @@ from hubbub.query.functions import call
 from hubbub.query.ops import Dropped, Histogram, Measure, Tally
 from hubbub.query.plan.choice import UNLISTED, HistogramStatistic
 from hubbub.query.plan.covering import Covers
-from hubbub.query.plan.statistic import NoisySum, Reach, Statistic, TallyStatistic, count_dropped
+from hubbub.query.plan.statistic import Reach, Statistic, TallyStatistic, count_dropped
 from hubbub.query.question import Question
 from hubbub.query.read.scalars import as_real
 
 if TYPE_CHECKING:
-    from hubbub.query.aggregates.function import NoisyCell
     from hubbub.query.plan.plan import Plan
 
 _MOST_STEPS = 1 << 62
@@ -62,11 +61,6 @@ class Ingredients:
     """How many values there are, where that is public: nothing counts them."""
     dropped: tuple[Tally, ...] = ()
     """What limits drop of each tally, where that is measured."""
-
-    def sums(self, cell: "NoisyCell", beta: float) -> list[NoisySum]:
-        """Return how many values there are, noisy or public, and then every other tally with its margin."""
-        known = [] if self.size is None else [NoisySum(Fraction(self.size), Fraction(0))]
-        return [*known, *(cell.sum(tally, beta) for tally in self.tallies)]
 
     @property
     def shift(self) -> Fraction:

@@ -128,14 +128,18 @@ def _with_dropped(op: Aggregate, lowering: Lowering, keys: tuple[KeyTable, ...],
     rows_alone = op.histograms or any(tally.measure is Measure.DISTINCT for tally in op.tallies)
     if limits is None or rows_alone or op.single or keyed.is_private(op):
         raise ParameterError("op", "sums over listed groups, where it is measured what limits drop", op)
-    pairs = together.gather(op, _code_rows(op, lowering, keys))
+    coded, least = _code_rows(op, lowering, keys), dropping.least_limit(op, choosing=choosing)
+    pairs = together.gather(op, dropping.select_crowded() if least else coded)
     if op.groups:
         adding = dropping.count_looked(limits)
         pairs = _choose(pairs, op.most_groups, function("row_number"), adding=adding, every=True)
     added = dropping.add_kept_and_dropped(op, pairs, choosing=choosing)
     code = name(CODE) if op.groups else alias(number(0), CODE)
     totals = [cast(_sum_up(index), "text") for index in range(len(op.tallies))]
-    whole = select(within(added), code, *totals, by=[name(CODE)] if op.groups else ())
+    every = dropping.add_free(op, added) if least else added
+    whole = select(within(every), code, *totals, by=[name(CODE)] if op.groups else ())
+    if least:
+        whole = dropping.find_crowded(coded, least, whole)
     return Lowered(whole, keys, secrets=SECRETS if op.groups else lowering.secrets)
 
 

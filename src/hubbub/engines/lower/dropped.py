@@ -13,15 +13,27 @@ Privacy:
         x = max(0, a − c) rows add. A unit is dropped in a group that is not kept, where a > 0: x is 1 at least.
     Needs: the order that chooses groups (``aggregate._choose``); sums of 128 bits.
     Ref: SOUNDNESS 5 and 6; query.ops.Aggregate for what follows.
+
+Nobody is cut who has no more rows than the least of the limits, and rows of such units are added up as they are.
+
+Privacy:
+    Claim: every group's numbers are those that gathering all rows by unit and group gives.
+    Proof: a unit of n rows, n at most the least limit, has at most n groups, so it keeps all of them; no group of it
+        has more rows than count in one, nor all groups together more than count altogether. So each row counts 1, or
+        adds its steps, which as many rows as may count cannot take beyond the bounds, and nothing is dropped. The rows
+        of a unit are all on one side, since the unit alone decides which.
+    Needs: rows are counted or added up, and bounds are those of so many rows (``least_limit``); the unit itself is
+        compared, never a hash of it.
+    Ref: SOUNDNESS 5 and 6; ``total_limit``, which does so for counts.
 """
 
 from hubbub.engines.lower import total_limit as together
 from hubbub.engines.lower.grid_steps import bound_total, cut_in_proportion
-from hubbub.engines.lower.histogram import CODE, RANK, SO_FAR
+from hubbub.engines.lower.histogram import CODE, FULL, RANK, SO_FAR
 from hubbub.engines.lower.unit_operations import UNIT
 from hubbub.engines.lower.unit_sums import bound_rows
-from hubbub.engines.nodes.queries import Query
-from hubbub.engines.nodes.scalars import Scalar
+from hubbub.engines.nodes.queries import Query, RowSource
+from hubbub.engines.nodes.scalars import JoinForm, Scalar, Star
 from hubbub.engines.nodes.words import (
     STAR,
     alias,
@@ -30,10 +42,14 @@ from hubbub.engines.nodes.words import (
     constant,
     function,
     infix,
+    join,
     name,
     number,
     over,
+    relation,
     select,
+    union_all,
+    with_once,
     within,
 )
 from hubbub.errors import CapacityError, ParameterError
@@ -41,11 +57,66 @@ from hubbub.policy.kinds import INT64, Type, of
 from hubbub.query.ops import Aggregate, Dropped, Measure, Tally
 
 _LOOKED, _KEPT = "looked", "kept_rows"
+_CODED, _MANY = "coded", "many"
 
 
 def limits_of(op: Aggregate) -> Dropped | None:
     """Return the limits of which it is measured what they drop; None where nothing of it is."""
     return next((tally.dropped for tally in op.tallies if tally.dropped is not None), None)
+
+
+def least_limit(op: Aggregate, *, choosing: bool) -> int:
+    """Return how many rows a unit may have that is not cut; 0 where more is asked of rows than to add them up."""
+    limits = limits_of(op)
+    if limits is None:
+        return 0
+    least = [limits.rows, limits.within]
+    least += [op.most_groups] if choosing else []
+    least += [op.together.rows, op.together.total] if op.together is not None else []
+    for tally in op.tallies:
+        if tally.measure is Measure.ROWS and tally.bounds[0] <= 0:
+            least.append(tally.bounds[1])
+        elif tally.measure is not Measure.TOTAL or not (tally.dropped or _is_dropped_of(op, tally)):
+            return 0
+    return max(0, min(least))
+
+
+def _is_dropped_of(op: Aggregate, tally: Tally) -> bool:
+    """Return whether it is measured what limits drop of a tally: its bounds are then those of so many rows."""
+    return any(one.dropped is not None and tally.is_kept_of(one) for one in op.tallies)
+
+
+def select_crowded() -> Query:
+    """Select the rows of units with more than that: what is gathered by unit and group."""
+    return select(_side("semi"), Star("r"))
+
+
+def add_free(op: Aggregate, cut: Query) -> Query:
+    """Add up the rows of all other units by their groups, beside what ``add_kept_and_dropped`` says of these."""
+    by: list[Scalar] = [name(CODE)] if op.groups else []
+    free: list[Scalar] = []
+    for index, tally in enumerate(op.tallies):
+        value = STAR if tally.argument is None else name(f"s{index}")
+        counted = function("sum" if tally.measure is Measure.TOTAL else "count", value)
+        free.append(alias(number(0) if tally.dropped is not None else counted, f"t{index}"))
+    columns = [*(CODE for _ in by), *(f"t{index}" for index in range(len(op.tallies)))]
+    alone = within(select(within(select(_side("anti"), Star("r"))), *by, *free, by=by), "f", columns)
+    parts = [alone, within(cut, "c")]
+    wide = [alias(cast(name(f"t{index}"), "int128"), f"t{index}") for index in range(len(op.tallies))]
+    return union_all([select(part, *by, *wide) for part in parts])
+
+
+def find_crowded(coded: Query, least: int, then: Query) -> Query:
+    """Name the rows of all units, and the units with more than so many."""
+    many = alias(function("count", STAR), _MANY)
+    counted = select(relation(_CODED), name(UNIT), many, by=[name(UNIT)])
+    full = select(within(counted), name(UNIT), where=[infix(">", name(_MANY), _whole(least))])
+    return with_once(coded, _CODED, select(within(with_once(full, FULL, then)), STAR))
+
+
+def _side(form: JoinForm) -> RowSource:
+    same = [infix("=", name(UNIT, of="r"), name(UNIT, of=FULL))]
+    return join(relation(_CODED, called="r"), relation(FULL), same, form=form)
 
 
 def count_looked(limits: Dropped) -> Scalar:

@@ -24,6 +24,7 @@ from hubbub import learn
 from hubbub.cli import owner
 from hubbub.cli.app import app
 from hubbub.engines import held
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.engines.sources import conversion
 from hubbub.errors import DataChanged, EngineError, NotOwned
 from hubbub.ledger import Marks
@@ -102,7 +103,7 @@ def db(path: Path) -> Iterator[hb.Database]:
 def before_reading(db: hb.Database, monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], Any]) -> list[str]:
     """Do something between the charge and the read, once for each read."""
     waiting, statements = list(acts), list[str]()
-    answer = type(db._engine)._answer
+    answer = DuckDB._answer
 
     def acting(engine: Any, begun: Any) -> Any:
         statements.append(begun.request["statement"])
@@ -110,7 +111,7 @@ def before_reading(db: hb.Database, monkeypatch: pytest.MonkeyPatch, *acts: Call
             waiting.pop(0)()
         return answer(engine, begun)
 
-    monkeypatch.setattr(type(db._engine), "_answer", acting)
+    monkeypatch.setattr(DuckDB, "_answer", acting)
     return statements
 
 

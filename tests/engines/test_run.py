@@ -18,6 +18,7 @@ from hubbub.gate.secret import open_sealed
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits
 from hubbub.query.requests import Tallies
+from tests.engine import duckdb_of
 
 COUNT = "SELECT ward, count(*) AS n FROM stays GROUP BY ward"
 
@@ -46,8 +47,8 @@ def db(tmp_path: Path) -> Iterator[hb.Database]:
 
 def waiting(db: hb.Database) -> Standby:
     """The next process, once it is ready."""
-    db._engine._pool._fill()
-    standby = db._engine._pool._waiting[0]
+    duckdb_of(db)._pool._fill()
+    standby = duckdb_of(db)._pool._waiting[0]
     standby.ready()
     return standby
 
@@ -60,7 +61,7 @@ def run_of(db: hb.Database, text: str = COUNT) -> Run[Any]:
 def test_what_is_begun_has_read_nothing(db: hb.Database, tmp_path: Path) -> None:
     run, standby = run_of(db), waiting(db)
     run.begin()
-    assert standby not in db._engine._pool._waiting
+    assert standby not in duckdb_of(db)._pool._waiting
     written(tmp_path / "other.parquet", 100)
     os.replace(tmp_path / "other.parquet", tmp_path / "stays.parquet")
     assert open_sealed(run()).tallies == [(50,), (50,)]
@@ -109,7 +110,7 @@ def test_nothing_is_begun_twice(db: hb.Database) -> None:
     run, _ = run_of(db), waiting(db)
     run.begin()
     first = run._begun
-    db._engine._pool._fill()
+    duckdb_of(db)._pool._fill()
     waiting(db)
     run.begin()
     assert first is not None

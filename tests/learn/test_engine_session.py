@@ -42,6 +42,7 @@ from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing.replay import replayed
+from tests.engine import duckdb_of
 from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened, reader_of
 from tests.learn.test_engine_totals import FITS
 
@@ -64,7 +65,7 @@ class Reads:
 
     def __init__(self, db: hb.Database, monkeypatch: pytest.MonkeyPatch, *, fails_at: int | None = None) -> None:
         self.count, self.problem = 0, Exception("the process ended")
-        real = db._engine._find_rows
+        real = duckdb_of(db)._find_rows
 
         def ask(*given: Any) -> Any:
             self.count += 1

@@ -10,6 +10,7 @@ import pytest
 import hubbub as hb
 from hubbub import learn, publish
 from hubbub.ledger import Marks
+from tests.engine import duckdb_of
 from tests.engines import programs
 from tests.session.faulted import BUDGET, House, Question, check
 from tests.session.faulting import Window
@@ -54,7 +55,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ledger=folder / "ledger",
         marks=Marks(folder / "marks"),
     ) as db:
-        yield House(db, db._engine)
+        yield House(db, duckdb_of(db))
 
 
 @pytest.mark.parametrize("title", QUESTIONS)

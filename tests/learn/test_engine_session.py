@@ -15,7 +15,6 @@ pytest.importorskip("sklearn")
 import hubbub as hb
 from hubbub.audit.subjects.estimators import ACCOUNT, Coupled
 from hubbub.audit.subjects.in_process.fitted import Fitted, differences, unpaid, written
-from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
@@ -43,6 +42,7 @@ from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing.replay import replayed
+from tests.engine import duckdb_of
 from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened, reader_of
 from tests.learn.test_engine_totals import FITS
 
@@ -65,8 +65,7 @@ class Reads:
 
     def __init__(self, db: hb.Database, monkeypatch: pytest.MonkeyPatch, *, fails_at: int | None = None) -> None:
         self.count, self.problem = 0, Exception("the process ended")
-        assert isinstance(db._engine, DuckDB)
-        real = db._engine._find_rows
+        real = duckdb_of(db)._find_rows
 
         def ask(*given: Any) -> Any:
             self.count += 1

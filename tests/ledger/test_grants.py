@@ -204,7 +204,12 @@ class TestRenewal:
         ledger.reserve(ask("d", principal="ann"))
         clock.now += 29 * DAY
         set_terms(Renewal(days=30))
-        ledger.set_budget("patients", Budget(epsilon=Fraction(3, 4)), **{kind: "flu" if kind == "project" else "ann"})
+        ledger.set_budget(
+            "patients",
+            Budget(epsilon=Fraction(3, 4)),
+            project="flu" if kind == "project" else None,
+            principal="ann" if kind == "principal" else None,
+        )
         with pytest.raises(BudgetExceeded):
             ledger.reserve(ask("e", principal="ann"))
         clock.now += DAY

@@ -52,7 +52,7 @@ def test_margins_of_one_aggregate_under_conditions_never_grow(neighbors: Neighbo
         filtered = f"SELECT {', '.join(f'{same} FILTER (WHERE {one})' for one in conditions)} FROM stays"
         parts = [question(f"SELECT {same} FROM stays WHERE {one}", catalogue) for one in conditions]
         asked: Question | None = None if rng.random() < 0.5 else question(filtered, catalogue)
-        start, before, ways = Fraction(rng.randint(5, 150), 100), math.inf, set()
+        start, before, ways = Fraction(rng.randint(5, 150), 100), math.inf, set[tuple[bool, str]]()
         for step in range(STEPS):
             epsilon = start * (1 + Fraction(step, 12))
             try:

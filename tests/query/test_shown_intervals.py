@@ -18,6 +18,7 @@ from hubbub.query.answer.answer import Answer, answer, share_confidence
 from hubbub.query.answer.explain import explain_columns
 from hubbub.query.answer.render import as_html, as_text
 from hubbub.query.plan import measure
+from hubbub.query.plan.inversion import NoisyArray
 from hubbub.query.plan.plan import Plan
 from tests.query.test_plan import _answers, _table, planned
 
@@ -189,7 +190,7 @@ def test_an_interval_that_is_made_with_the_true_sums_is_seen() -> None:
     whole = _table(Random(4))
     rest = whole | {"stays": [row for row in whole["stays"] if row["patient_id"] != 1]}
     known: list[float] = []
-    honest, taken = joint_sums.NoisyArray, measure.vector
+    honest, taken = NoisyArray, measure.vector
 
     def peek(cells: Any) -> Any:
         known[:] = [float(sum(map(abs, cells)))]

@@ -80,17 +80,19 @@ def test_odds_about_rows_are_those_of_neighbours_where_units_are_replaced(people
 def test_a_publication_says_all_that_was_charged(people: Path) -> None:
     """Limits were bought first: what the numbers cost is less than what was asked for."""
     with opened(people, budget=hb.Budget(4)) as db:
-        asked = {"over": {"id": range(0, 50)}, "epsilon": 0.5}
-        release = db.publish(hb.publish.Flat(), **asked)
+        over = {"id": range(50)}
+        release = db.publish(hb.publish.Flat(), over=over, epsilon=0.5)
         charged = db.ledger.statement("people").spent.loss / (1 << 40)
         assert release.epsilon < Fraction(1, 2)
         assert charged == 0.5
         assert "ε = 0.5, bounds and limits that were bought included" in repr(release)
-        assert db.publish(hb.publish.Flat(), **asked).receipt.charged == "1/2"
+        again = db.publish(hb.publish.Flat(), over=over, epsilon=0.5).receipt
+        assert again is not None
+        assert again.charged == "1/2"
         assert db.ledger.statement("people").spent.loss / (1 << 40) == charged
         release.save(people / "release.json")
         assert hb.publish.load(people / "release.json").receipt == release.receipt
-        exact = db.publish(hb.publish.Flat(), cells=1, each=1, **asked | {"epsilon": 0.75})
+        exact = db.publish(hb.publish.Flat(), over=over, epsilon=0.75, cells=1, each=1)
         assert "· ε = 0.75 ·" in repr(exact)
         db.ledger.verify()
 
@@ -98,11 +100,11 @@ def test_a_publication_says_all_that_was_charged(people: Path) -> None:
 def test_a_publication_that_failed_is_drawn_for_what_was_paid(people: Path) -> None:
     """Once its limits are known they cost nothing, and it would be another plan, for all of the price."""
     with opened(people, budget=hb.Budget(4)) as db:
-        asked = {"over": {"id": range(0, 50)}, "epsilon": 0.5}
+        over = {"id": range(50)}
         with mock.patch.object(publishing, "measure_layers", side_effect=ValueError), pytest.raises(EngineError):
-            db.publish(hb.publish.Flat(), **asked)
+            db.publish(hb.publish.Flat(), over=over, epsilon=0.5)
         spent = db.ledger.statement("people").spent
-        db.publish(hb.publish.Flat(), **asked)
+        db.publish(hb.publish.Flat(), over=over, epsilon=0.5)
         assert db.ledger.statement("people").spent == spent
 
 

@@ -292,10 +292,10 @@ def _nan_refused(value: Any, grid: Fraction) -> Any:
 _by_key = serving._by_key
 
 
-def _any_principal(session: Any, ask: Any) -> Any:
+def _any_principal(session: Any, ask: Any, terms: Any) -> Any:
     """Keys are looked up without their principal."""
     found = session.rows("SELECT principal FROM keys WHERE key = ?", ask.key)
-    return _by_key(session, replace(ask, principal=found[0][0]) if found else ask)
+    return _by_key(session, replace(ask, principal=found[0][0]) if found else ask, terms)
 
 
 def _given_back(self: Ledger, ticket: Any) -> None:

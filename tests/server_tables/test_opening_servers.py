@@ -7,8 +7,10 @@ from unittest.mock import patch
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 import hubbub as hb
+from hubbub.cli.app import app
 from hubbub.errors import NotOwned, ParameterError, PolicyError
 from hubbub.policy.servers import has_password, place_of, without_password
 from hubbub.policy.tables import TableSource
@@ -365,3 +367,12 @@ def test_a_column_that_goes_while_it_is_opened_is_refused(
     path = written(tmp_path, reader)
     with patch.object(EngineRoom, "describe", describe_and_drop), pytest.raises(PolicyError, match=r"note .* is gone"):
         hb.open(path)
+
+
+def test_a_question_about_a_server_is_audited_on_made_up_tables(clinic: str, reader: str, tmp_path: Path) -> None:
+    """Also one that rests on a path, whose key a constraint keeps unique."""
+    path = written(tmp_path, reader, copies=False)
+    asked = ["audit", "SELECT count(*) FROM items", "--policy", str(path), "--epsilon", "1", "--draws", "1000"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "no counterexample" in done.output

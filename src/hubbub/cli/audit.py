@@ -95,17 +95,20 @@ def _subjects(
 
     if what in SUBJECTS or not what.lstrip().lower().startswith(("select", "with", "(")):
         return [subject_of(what)]
+    from contextlib import closing
+
     from hubbub.audit.subjects.bought_facts import lacks, looks_of
     from hubbub.audit.subjects.queries import OfQuery
-    from hubbub.engines.duckdb.engine import DuckDB
-    from hubbub.engines.public import schema_of
     from hubbub.policy.files.read import read_policy
+    from hubbub.policy.tables import Limits
+    from hubbub.session.engines import EngineRoom
     from hubbub.session.opening import with_enforced
 
     place = policy or POLICY
-    with DuckDB() as engine:
-        read = read_policy(place, describe=lambda source: schema_of(engine, source))
-        declared = with_enforced(read, place, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
+    with closing(EngineRoom(limits=Limits())) as room:
+        read, engine = read_policy(place, describe=room.describe), room.duckdb
+        checked = with_enforced(read, place, at_rest=engine.stamp_at_rest, converted=engine.stamp_source)
+        declared = room.with_constraints(checked)
     price = epsilon or Fraction(1)
     if not lacks(declared, what):
         return [OfQuery(declared, what, epsilon=price, delta=delta)]

@@ -15,6 +15,7 @@ from hubbub.errors import PolicyError
 from hubbub.gate.attempt import Log
 from hubbub.policy.constraints import Enforced, with_constraints
 from hubbub.policy.sources import SNAPSHOT
+from hubbub.policy.stamps import NO_FILES
 from hubbub.policy.tables import Limits, Policy, Table, TableSource
 
 if TYPE_CHECKING:
@@ -122,9 +123,13 @@ class EngineRoom:
                 _check_columns(table, {column.name for column in copied.readable})
         return engine, choice
 
-    def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres") -> Policy:
-        """Return the policy with the declared uniqueness of servers' tables that their constraints enforce."""
-        return with_constraints(policy, enforced=self._find_enforced, at_rest=engine.stamp_at_rest)
+    def with_constraints(self, policy: Policy, engine: "DuckDB | Postgres | None" = None) -> Policy:
+        """Return the policy with the declared uniqueness of servers' tables that their constraints enforce.
+
+        Without an engine no row is read, and what is believed is so of the catalogue alone.
+        """
+        at_rest = (lambda _: NO_FILES) if engine is None else engine.stamp_at_rest
+        return with_constraints(policy, enforced=self._find_enforced, at_rest=at_rest)
 
     def close(self) -> None:
         """Close what was made."""

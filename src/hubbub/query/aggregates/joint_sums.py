@@ -35,6 +35,14 @@ class JointSums:
         """Return the mean of the product of the noises of two numbers."""
         return multiply_noise(one, other, self.laws)
 
+    def vary_square(self, one: NoisyArray) -> Any:
+        """Return the variance of the square of a number's noise: twice the square of its variance, and the fourth
+        cumulants of the noises, which are three times the square of the variance of a Laplace one."""
+        total: Any = 2 * np.square(self.multiply(one, one))
+        for law, weight in zip(self.laws, one.weights, strict=True):
+            total = total + (0 if law.is_normal else 3) * np.square(np.square(weight) * law.variance)
+        return total
+
 
 def join_sums(part: Ingredients, cells: NoisyCells, units: Sequence[Fraction]) -> JointSums:
     """Return the count of a part and its other tallies, each in its own unit; a size that is public is the count."""

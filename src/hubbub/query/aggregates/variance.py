@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
+from hubbub.noise.weighted_sums import Array, NoiseLaw
 from hubbub.query.aggregates.function import JointFunction, NoisyCells, list_clamps
 from hubbub.query.aggregates.joint_sums import JointSums, Middle, join_sums, make_numbers
 from hubbub.query.plan.collect import Collector, Ingredients
@@ -77,20 +78,43 @@ def combine_variances(sums: JointSums, total: NoisyArray, squares: NoisyArray, *
 
         Q − S²/N − v·N = z_Q − 2·m·z_S + (m² − v)·z_N − e²/N.
 
-    The mean of e²/N is added, and the rest is a weighted sum of noises, so that v is found by inverting a test, with
-    S/N for m in its weights. Of a sample, n − 1 takes the place of n beside v.
+    The mean of e²/N is added. What it is off by counts as one more noise of its variance, which matters where there are
+    few rows: it is not independent of the others, but not correlated with them either. The rest is a weighted sum of
+    noises, so that v is found by inverting a test. For m its weights have S/N, and also S/N less what the noise of S is
+    expected to be if v is at the end in question; the outer end counts. With the first alone the weights of few rows
+    are too small just where the noise is large, with the second alone just where it is small. Of a sample, n − 1 takes
+    the place of n beside v.
     """
-    count = sums.count
+    count, least = sums.count, 2 if of_sample else 1
     known = np.where(count.value >= 1, count.value, 1.0)
     mean = np.clip(total.value / known, -1.0, 1.0)
     away = total.plus(count, -mean)
-    least = 2 if of_sample else 1
-    top = squares.plus(total, -2 * mean).plus(count, mean * mean)
     rest = squares.value - total.value**2 / known
+    mended = rest + sums.multiply(away, away) / known
     bottom = NoisyArray(count.value - (least - 1), count.weights)
     most = known / np.maximum(known - 1, 1.0) if of_sample else np.ones_like(known)
-    mended = NoisyArray(rest + sums.multiply(away, away) / known, top.weights)
-    ends = invert_ratio(mended, bottom, sums.laws, sums.beta, within=(0.0, float(least)))
+    law = NoiseLaw(1.0, is_normal=all(one.is_normal for one in sums.laws))
+    off = np.sqrt(sums.vary_square(away) / law.variance) / known
+
+    def weigh(at: Array) -> NoisyArray:
+        return NoisyArray(mended, squares.plus(total, -2 * at).plus(count, at * at).weights)
+
+    def invert(at: Array) -> tuple[Array, Array]:
+        top, rows = NoisyArray(mended, (*weigh(at).weights, off)), NoisyArray(bottom.value, (*bottom.weights, 0.0))
+        return invert_ratio(top, rows, (*sums.laws, law), sums.beta, within=(0.0, float(least)))
+
+    def expect_mean(end: Array) -> Array:
+        """Return the mean that is expected if the variance is at this end: without the part of its noise that the
+        noise of the variance is known to bring along."""
+        noise = weigh(mean).plus(bottom, -end)
+        spread = sums.multiply(noise, noise)
+        part = sums.multiply(away, noise) / np.where(spread > 0, spread, 1.0)
+        found: Array = np.clip(mean - part * noise.value / known, -1.0, 1.0)
+        return found
+
+    plain = invert(mean)
+    low, high = invert(expect_mean(plain[0]))[0], invert(expect_mean(plain[1]))[1]
+    ends = np.minimum(low, plain[0]), np.maximum(high, plain[1])
     lows, highs = (np.minimum(end, most).tolist() for end in ends)
     values = np.clip(rest / np.maximum(bottom.value, 1.0), 0.0, most).tolist()
     shown = [value if size >= least else None for value, size in zip(values, count.value.tolist(), strict=True)]

@@ -37,6 +37,7 @@ METHODS: dict[str, Callable[[hb.Database], object]] = {
     "read_rows": lambda db: db.read_rows("SELECT cost FROM stays"),
     "schema": lambda db: db.schema(),
     "run": lambda db: db.run(sql_job(asked_by_owner(db).plan(COUNT, epsilon=1), price=Fraction(1))),
+    "advise": lambda db: db.advise(epsilon=1, table="stays"),
     "diagnose": lambda db: db.diagnose(COUNT, epsilon=1),
     "explain": lambda db: db.explain(COUNT, epsilon=1),
     "explain_publish": lambda db: db.explain_publish(publish.Flat(), **ALL),

@@ -65,6 +65,7 @@ FREE: dict[str, Callable[[hb.Database], object]] = {
     "values": lambda db: db.values("places", "floor"),
 }
 PAID: dict[str, Callable[[hb.Database], object]] = {
+    "advise": lambda db: db.advise(epsilon=Fraction(1, 10), table="stays"),
     "ask": lambda db: db.ask([COUNT], epsilon=Fraction(1, 100)),
     "diagnose": lambda db: db.diagnose(COUNT, epsilon=Fraction(1, 100)),
     "learn": lambda db: db.learn(frame(db), KMeans(2), columns=["cost"], epsilon=Fraction(1, 100)),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from hubbub.gate.measurement import Measurement
 from hubbub.gate.meter import Meter, Reply
@@ -11,9 +12,11 @@ from hubbub.parameters import Real, positive
 from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import whole_units_rounded_down
 from hubbub.query.answer.advice import Advice, advise
+from hubbub.query.answer.explain import table_of
 from hubbub.query.frame.columns import quote
 from hubbub.query.missing.advising import AdvisingLook, choose_columns, choose_table, list_looks
 from hubbub.query.missing.looks import Look
+from hubbub.query.plan.plan import Plan
 from hubbub.query.read.rows import rows_of
 from hubbub.query.read.scope import Catalogue
 from hubbub.query.requests import Tallies
@@ -106,6 +109,13 @@ def recall_advice(session: Session, catalogue: Catalogue, table: str, *, price: 
     by, epsilon = told["by"], Fraction(told["epsilon"])
     job = advice_job(policy, catalogue, epsilon=epsilon, price=price, table=table, by=by)
     return job.present(Reply(entry=record.paid, answer=told["drawn"]))
+
+
+def compare_limits(session: Session, catalogue: Catalogue, planned: Plan) -> tuple[dict[str, Any], ...]:
+    """Say which limit would make the whole error of a question least, where whoever asks has bought advice."""
+    table, keys = table_of(planned.question.relation), [group.name for group in planned.question.groups]
+    found = recall_advice(session, catalogue, table, price=planned.epsilon)
+    return () if found is None else found.compare(keys, planned.policy.limits)
 
 
 def _name_fact(session: Session, table: str) -> str:

@@ -27,7 +27,7 @@ from hubbub.query.aggregates.function import CONFIDENCE
 from hubbub.query.answer.answer import Answer
 from hubbub.query.answer.diagnose import diagnostics
 from hubbub.query.answer.diagnosis import Diagnosis
-from hubbub.query.answer.explain import Explanation, table_of
+from hubbub.query.answer.explain import Explanation
 from hubbub.query.answer.listing import Listing, check_table, list_columns, list_tables
 from hubbub.query.expression import Expression
 from hubbub.query.frame.columns import quote
@@ -226,19 +226,13 @@ class Database:
         """Say what a question would cost and how noisy it would be. Free: nothing private is read."""
         price = QuestionTerms(epsilon=epsilon, delta=delta, within=within, confidence=confidence, error=error)
         foreseen = self._session.foresee(self._draft(text, price))
-        payer, told = self._session.payer(), self._compare_limits(foreseen.plan)
+        from hubbub.session.advising import compare_limits
+
+        payer, told = self._session.payer(), compare_limits(self._session, self._catalogue(), foreseen.plan)
         known, unknown = foreseen.known, foreseen.unknown
         return Explanation(
             plan=foreseen.plan, payer=payer, known=known, unknown=unknown, where=self._where, advice=told
         )
-
-    def _compare_limits(self, planned: Plan) -> tuple[dict[str, Any], ...]:
-        """Say which limit would make the whole error least, where whoever asks has bought advice."""
-        from hubbub.session.advising import recall_advice
-
-        table, keys = table_of(planned.question.relation), [group.name for group in planned.question.groups]
-        found = recall_advice(self._session, self._catalogue(), table, price=planned.epsilon)
-        return () if found is None else found.compare(keys, planned.policy.limits)
 
     @require_grant
     def statements(

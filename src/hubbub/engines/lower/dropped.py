@@ -21,7 +21,8 @@ Privacy:
     Proof: a unit of n rows, n at most the least limit, has at most n groups, so it keeps all of them; no group of it
         has more rows than count in one, nor all groups together more than count altogether. So each row counts 1, or
         adds its steps, which as many rows as may count cannot take beyond the bounds, and nothing is dropped. The rows
-        of a unit are all on one side, since the unit alone decides which.
+        of a unit are all on one side, since the unit alone decides which. Without groups a unit whose rows all count
+        drops nothing: min(v, a) <= min(v, c) of a count, and x = 0 of a total.
     Needs: rows are counted or added up, and bounds are those of so many rows (``least_limit``); the unit itself is
         compared, never a hash of it.
     Ref: SOUNDNESS 5 and 6; ``total_limit``, which does so for counts.
@@ -68,7 +69,7 @@ def limits_of(op: Aggregate) -> Dropped | None:
 def least_limit(op: Aggregate, *, choosing: bool) -> int:
     """Return how many rows a unit may have that is not cut; 0 where more is asked of rows than to add them up."""
     limits = limits_of(op)
-    if limits is None:
+    if limits is None or not op.groups:  # without groups, gathering is as fast
         return 0
     least = [limits.rows, limits.within]
     least += [op.most_groups] if choosing else []
@@ -149,6 +150,9 @@ def add_kept_and_dropped(op: Aggregate, pairs: Query, *, choosing: bool) -> Quer
     made: list[Scalar] = []
     for index, tally in enumerate(op.tallies):
         counted = name(f"t{index}") if tally.dropped is None else _drop(op, tally, inside)
+        if tally.dropped is not None and not op.groups:  # most units have no more rows than count
+            more = infix(">", name(together.ROWS), _whole(limits.rows))
+            counted = case((more, counted), otherwise=number(0))
         made.append(alias(counted, f"t{index}"))
     return select(within(first), *by, *made)
 

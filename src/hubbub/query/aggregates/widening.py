@@ -65,10 +65,15 @@ def read_dropped(cell: NoisyCell, tally: Tally, beta: float) -> DroppedSum:
     if low_row < 0 < high_row:
         around = margins.bound(tally, beta)
         return DroppedSum(value, value - around, value + around)
-    near, far = (margins.bound(tally, 2 * float(part) * beta) for part in (NEAR, 1 - NEAR))
+    near, far = (_bound_one_side(margins, tally, float(part) * beta) for part in (NEAR, 1 - NEAR))
     if low_row < 0:
         return DroppedSum(value, min(Fraction(0), value - far), min(Fraction(0), value + near))
     return DroppedSum(value, max(Fraction(0), value - near), max(Fraction(0), value + far))
+
+
+def _bound_one_side(margins: Margins, tally: Tally, beta: float) -> Fraction:
+    """Return what noise exceeds in one direction with probability ``beta`` at most: half as often as in both."""
+    return margins.bound(tally, 2 * beta) if 2 * beta < 1 else Fraction(0)
 
 
 def widen_sum(number: NoisyNumber, part: Ingredients, cell: NoisyCell, beta: float) -> NoisyNumber:

@@ -6,7 +6,7 @@ Where keys were selected, those that were shown are kept, each as JSON of its ow
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -66,10 +66,32 @@ def _combine_column(  # noqa: PLR0917
     """Return one aggregate of all groups; with what limits drop, where that was measured."""
     if not part.dropped:
         return asked.function.combine_all(asked, part, NoisyCells(margins, numbers_of, places, confidence))
-    beta = asked.function.divide_beta(part, margins, 1 - confidence)
-    every = NoisyCells(margins, numbers_of, places, 1 - beta)
-    numbers, rest = asked.function.combine_all(asked, part, every), 1 - confidence - beta
+    shown = _widen_column(asked, part, NoisyCells(margins, numbers_of, places, CONFIDENCE))
+    if confidence == CONFIDENCE:
+        return shown
+    others = _widen_column(asked, part, NoisyCells(margins, numbers_of, places, confidence))
+    return [_take_ends(*pair) for pair in zip(shown, others, strict=True)]
+
+
+def _widen_column(asked: Asked, part: Ingredients, cells: NoisyCells) -> list[NoisyNumber]:
+    """Return an aggregate with what limits drop. What an interval may miss is divided as at the usual confidence, so
+    that those of more confidence hold those of less."""
+    share = asked.function.divide_beta(part, cells.margins, 1 - CONFIDENCE) / (1 - CONFIDENCE)
+    beta = share * (1 - cells.confidence)
+    every, rest = replace(cells, confidence=1 - beta), 1 - cells.confidence - beta
+    numbers = asked.function.combine_all(asked, part, every)
     return [asked.function.widen(asked, part, *each, rest) for each in zip(numbers, every, strict=True)]
+
+
+def _take_ends(shown: NoisyNumber, other: NoisyNumber) -> NoisyNumber:
+    """Return a number that is shown with the interval of another confidence, and in it.
+
+    Whether what was dropped is added to a number depends on whether that is plain at the usual confidence: with another
+    one the number would be another, and so would the rows that HAVING, ORDER BY and LIMIT leave.
+    """
+    if shown.value is None or other.low is None or other.high is None:
+        return replace(other, value=shown.value)
+    return replace(other, value=shown.value, low=min(other.low, shown.value), high=max(other.high, shown.value))
 
 
 @dataclass(frozen=True, slots=True)

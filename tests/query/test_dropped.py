@@ -144,7 +144,8 @@ def test_norms_by_hand(limits: tuple[int, int], neighbors: Neighbors, proven: An
     assert (found.l0, found.linf) == (groups, most * (5 if apart else 3))
     units = statistic.bound_tally(replace(counts, measure=Measure.UNITS), reach)
     lost = (20 - limits[0]) * (2 if apart else 1)
-    assert _norms(units) == (lost, lost, lost, 1)
+    stated: tuple[Any, ...] = (units.l0, units.in_norm(Norm.L1), units.in_norm(Norm.L2), units.linf)
+    assert stated == (lost, lost, lost, 1)
 
 
 def test_nothing_is_measured_where_nothing_can_be_dropped(world: World) -> None:

@@ -40,11 +40,13 @@ def dropped_is_plain(found: Plan, noisy: list[list[int]], confidence: float) -> 
 def test_other_intervals_are_of_the_same_numbers_and_hold_one_another(world: World) -> None:
     """Whether what is dropped is added to a number is decided at one confidence, whatever its interval has."""
     db = world.load(people(2, 400), limits=Limits(max_groups=1, max_rows=1, max_total_rows=12))
-    found = db.plan(WARDS, epsilon=1)
+    found = db.plan(WARDS, epsilon=2)
     with fixed_key():
         held = exact_of(db, found.aggregate)
+    turned = 0
     for _ in range(30):
         noisy = draw(found, held)
+        turned += len({dropped_is_plain(found, noisy, level) for level in LEVELS}) > 1
         shown = [combine(found, noisy, confidence=level) for level in (*LEVELS, CONFIDENCE)]
         for cells in zip(*shown, strict=True):
             for numbers in zip(*cells, strict=True):
@@ -53,8 +55,7 @@ def test_other_intervals_are_of_the_same_numbers_and_hold_one_another(world: Wor
                 for one, wider in itertools.pairwise(numbers[:-1]):
                     assert wider.low <= one.low + 1e-9
                     assert one.high <= wider.high + 1e-9
-    decided = {dropped_is_plain(found, draw(found, held), level) for level in LEVELS}
-    assert len(decided) > 1, "with another confidence other numbers would be moved"
+    assert turned, "by their own confidence, other numbers would be moved"
 
 
 def test_rows_are_the_same_whatever_intervals_they_have(world: World) -> None:

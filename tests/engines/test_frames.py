@@ -26,7 +26,6 @@ from hubbub.policy.tables import Limits, TableSource
 from hubbub.query.expression import Column as Named
 from hubbub.query.ops import Scan, ScanColumn
 from hubbub.testing.replay import replayed
-from tests.engine import duckdb_of
 
 pa = pytest.importorskip("pyarrow", reason="frames are read through pyarrow, which is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed, so there are no frames of its to read")
@@ -602,7 +601,8 @@ def test_what_is_read_is_a_copy(tmp_path: Path, make: Callable[[], Any]) -> None
 
 def test_the_copy_is_the_owners_alone_and_goes_with_the_engine(tmp_path: Path) -> None:
     with opening(tmp_path, arrow_table()) as db:
-        (path,) = duckdb_of(db)._sources.origin(db.policy.tables["data"].source).paths
+        assert isinstance(db._engine, DuckDB)
+        (path,) = db._engine._sources.origin(db.policy.tables["data"].source).paths
         file = Path(path)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700

@@ -12,13 +12,12 @@ import pytest
 import hubbub as hb
 from hubbub.engines.base import Run
 from hubbub.engines.duckdb.engine import DuckDB
-from hubbub.engines.duckdb.pool import Standby
+from hubbub.engines.duckdb.pool import Pool, Standby
 from hubbub.errors import BudgetExceeded, EngineError, LedgerError
 from hubbub.gate.secret import open_sealed
 from hubbub.ledger import Ledger, Marks
 from hubbub.policy.tables import Limits
 from hubbub.query.requests import Tallies
-from tests.engine import duckdb_of
 
 COUNT = "SELECT ward, count(*) AS n FROM stays GROUP BY ward"
 
@@ -45,10 +44,16 @@ def db(tmp_path: Path) -> Iterator[hb.Database]:
         yield made
 
 
+def pool_of(db: hb.Database) -> Pool:
+    engine = db._engine
+    assert isinstance(engine, DuckDB)
+    return engine._pool
+
+
 def waiting(db: hb.Database) -> Standby:
     """The next process, once it is ready."""
-    duckdb_of(db)._pool._fill()
-    standby = duckdb_of(db)._pool._waiting[0]
+    pool_of(db)._fill()
+    standby = pool_of(db)._waiting[0]
     standby.ready()
     return standby
 
@@ -61,7 +66,7 @@ def run_of(db: hb.Database, text: str = COUNT) -> Run[Any]:
 def test_what_is_begun_has_read_nothing(db: hb.Database, tmp_path: Path) -> None:
     run, standby = run_of(db), waiting(db)
     run.begin()
-    assert standby not in duckdb_of(db)._pool._waiting
+    assert standby not in pool_of(db)._waiting
     written(tmp_path / "other.parquet", 100)
     os.replace(tmp_path / "other.parquet", tmp_path / "stays.parquet")
     assert open_sealed(run()).tallies == [(50,), (50,)]
@@ -110,7 +115,7 @@ def test_nothing_is_begun_twice(db: hb.Database) -> None:
     run, _ = run_of(db), waiting(db)
     run.begin()
     first = run._begun
-    duckdb_of(db)._pool._fill()
+    pool_of(db)._fill()
     waiting(db)
     run.begin()
     assert first is not None

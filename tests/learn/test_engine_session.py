@@ -15,6 +15,7 @@ pytest.importorskip("sklearn")
 import hubbub as hb
 from hubbub.audit.subjects.estimators import ACCOUNT, Coupled
 from hubbub.audit.subjects.in_process.fitted import Fitted, differences, unpaid, written
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.errors import (
     BudgetExceeded,
     EngineError,
@@ -42,7 +43,6 @@ from hubbub.privacy.convert import rho_rounded_down
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.sensitivity import Neighbors
 from hubbub.testing.replay import replayed
-from tests.engine import duckdb_of
 from tests.learn.engine_made import CLASSES, LOUD, QUIET, Made, lesson_of, made, opened, reader_of
 from tests.learn.test_engine_totals import FITS
 
@@ -65,7 +65,8 @@ class Reads:
 
     def __init__(self, db: hb.Database, monkeypatch: pytest.MonkeyPatch, *, fails_at: int | None = None) -> None:
         self.count, self.problem = 0, Exception("the process ended")
-        real = duckdb_of(db)._find_rows
+        assert isinstance(db._engine, DuckDB)
+        real = db._engine._find_rows
 
         def ask(*given: Any) -> Any:
             self.count += 1

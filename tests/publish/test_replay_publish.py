@@ -16,8 +16,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from hubbub.engines import held
-from hubbub.engines.answers import doubt_facts
+from hubbub.engines import answers, held
 from hubbub.engines.duckdb import engine as engine_module
 from hubbub.engines.lower import cells as dense
 from hubbub.engines.lower import total_limit
@@ -117,7 +116,7 @@ def test_neighbours_differ_in_their_secrets_alone_where_facts_have_fallen(worlds
     (Fourier's Resolution, which doubles what it proves for one), and 2 in L1 for all others.
     """
     reached: Counter[str] = Counter()
-    bounded, unsure = 0, doubt_facts
+    bounded, unsure = 0, answers.doubt_facts
 
     def counting(op: Any) -> Any:
         nonlocal bounded

@@ -24,7 +24,7 @@ from hubbub.gate.release import Release
 from hubbub.gate.secret import Sealed, open_sealed
 from hubbub.policy.tables import Limits
 from hubbub.privacy.filter import Budget
-from hubbub.privacy.sensitivity import Neighbors, Norm, Sensitivity
+from hubbub.privacy.sensitivity import Neighbors, Norm
 from hubbub.query.answer.stored import combine
 from hubbub.query.answer.terms import BEYOND
 from hubbub.query.ops import Dropped, ExactCounts, Measure, Tally
@@ -115,11 +115,6 @@ def test_rows_beyond_the_declared_most_are_in_neither(world: World) -> None:
     assert exact_of(db, alone.aggregate).tallies == [(3, 17)]
 
 
-def _norms(found: Sensitivity) -> tuple[Any, ...]:
-    """How many groups one unit moves, and how far in L1, squared L2 and at most in one."""
-    return found.l0, found.in_norm(Norm.L1), found.in_norm(Norm.L2), found.linf
-
-
 @pytest.mark.parametrize(
     ("limits", "neighbors", "proven"),
     [
@@ -135,7 +130,7 @@ def test_norms_by_hand(limits: tuple[int, int], neighbors: Neighbors, proven: An
     dropped = Dropped(rows=limits[1], within=20)
     counts = Tally(measure=Measure.ROWS, argument=None, bounds=(0, limits[1]), a_row=(0, 1), dropped=dropped)
     found = statistic.bound_tally(counts, reach)
-    assert _norms(found) == proven
+    assert (found.l0, found.in_norm(Norm.L1), found.in_norm(Norm.L2), found.linf) == proven
     total = replace(counts, measure=Measure.TOTAL, a_row=(-2, 3))
     found, (groups, rows, squares, most) = statistic.bound_tally(total, reach), proven
     apart = neighbors is Neighbors.REPLACE_ONE

@@ -9,8 +9,8 @@ import pytest
 
 import hubbub as hb
 from hubbub import learn, publish
+from hubbub.engines.duckdb.engine import DuckDB
 from hubbub.ledger import Marks
-from tests.engine import duckdb_of
 from tests.engines import programs
 from tests.session.faulted import BUDGET, House, Question, check
 from tests.session.faulting import Window
@@ -55,7 +55,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ledger=folder / "ledger",
         marks=Marks(folder / "marks"),
     ) as db:
-        yield House(db, duckdb_of(db))
+        assert isinstance(db._engine, DuckDB)
+        yield House(db, db._engine)
 
 
 @pytest.mark.parametrize("title", QUESTIONS)

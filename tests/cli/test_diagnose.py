@@ -37,7 +37,9 @@ def test_json(run: Run, clinic: Path) -> None:
     assert read["rows"][0]["cut"] == "nothing"
     assert {one["cut"] for one in read["rows"]} >= {"rows", "below", "above"}
     assert (read["account"], read["confidence"], read["entry"]) == ("patients", 0.95, 3)
-    assert all(one["units_low"] < one["units"] < one["units_high"] for one in read["rows"])
+    for one in read["rows"]:  # counts are 0 where noise brought them below, and so are the ends of their intervals
+        assert 0 <= one["units_low"] <= one["units"] <= one["units_high"]
+        assert one["units_low"] < one["units"] < one["units_high"] or one["units"] == 0
 
 
 def test_refused_without_a_charge(run: Run, clinic: Path) -> None:

@@ -420,3 +420,19 @@ def test_audits_see_planted_faults_and_nothing_else(fault: str | None) -> None:
         text = "SELECT ward, count(*) FROM stays GROUP BY ward"
         found = examine(OfQuery(AUDITED, text, epsilon=1), settings=QUICK)
     assert (found.accused or found.counterexample is not None) is (fault is not None), found
+
+
+def test_an_accuracy_is_about_the_noise_alone(world: World) -> None:
+    """A number to which a noisy number of dropped rows is added is not as close as was asked for: it does not serve."""
+    rows = [row(unit, ward="a", nights=1, cost=1.0, points=1) for unit in range(300) for _ in range(6)]
+    db = world.load(rows, limits=Limits(max_groups=1, max_rows=2, max_total_rows=12))
+    asked = "SELECT count(*) AS n FROM stays"
+    covered = db.sql(asked, epsilon=3)
+    assert covered.dropped
+    close = db.sql(asked, within=40)
+    assert not close.dropped
+    assert close.entry != covered.entry
+    assert close.highs[0][0] - close.rows[0][0] <= 40
+    assert db.sql(asked, within=40).entry == close.entry, "nor is it paid twice"
+    with pytest.raises(NotAllowed, match="about the noise alone"):
+        db.sql(asked, within=40, error="dropped")

@@ -57,6 +57,17 @@ def test_intervals_hold_the_exact_number_as_often_as_they_say(db: hb.Database, t
             assert held <= most, (table.name, size)
 
 
+@pytest.mark.parametrize("text", ["var_samp(x)", "stddev_samp(x)", "covar_samp(x, y)"])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_few_rows_at_both_ends_of_their_bounds_are_held(db: hb.Database, text: str, size: int) -> None:
+    """A sample of two has twice the variance of its rows, so that what cuts an end is not a noisy number of rows."""
+    rows = [({"x": end, "y": end}, many) for end, many in ((0, size // 2), (100, size - size // 2))]
+    ((truth, numbers),) = simulate(plan_sums(db, text, Fraction(1)), rows, DRAWS)
+    assert truth is not None
+    held = sum((one.low is None or one.low <= truth) and (one.high is None or truth <= one.high) for one in numbers)
+    assert held >= binom.ppf(FALSE_ALARM, DRAWS, 0.94)
+
+
 @pytest.mark.parametrize("laws", [(1.0,), (1.0, 1.0), (3.0, 0.2, 1.0), (1.0, 1.01, 0.99, 5.0, 0.3)])
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-3])
 def test_weighted_sums_go_as_far_as_their_law_says(laws: tuple[float, ...], beta: float) -> None:

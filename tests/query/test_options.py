@@ -98,10 +98,10 @@ def test_said_twice_it_must_be_the_same(db: hb.Database) -> None:
     assert db.plan(SAID.format("epsilon = 0.5"), epsilon=Fraction(1, 2)) == db.plan(COUNTS, epsilon=0.5)
     with pytest.raises(NotAllowed, match=r"0\.5 in the question, and 1 beside it"):
         db.plan(SAID.format("epsilon = 0.5"), epsilon=1)
-    neither: list[dict[str, Any]] = [{}, {"epsilon": 1, "within": 5}]
-    for wrong in neither:
-        with pytest.raises(ParameterError, match="or within instead"):
-            db.plan(COUNTS, **wrong)
+    with pytest.raises(ParameterError, match="epsilon must be given: what the answer may cost; or within"):
+        db.plan(COUNTS)
+    with pytest.raises(ParameterError, match="within must be left out beside an epsilon"):
+        db.plan(COUNTS, epsilon=1, within=5)
 
 
 def test_quoted_words_are_no_clause() -> None:

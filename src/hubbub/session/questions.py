@@ -47,8 +47,8 @@ class QuestionTerms:
     """What intervals cover, as ``Covers`` says it; None is what limits drop, where that can be measured."""
 
 
-_WHOLE = " with intervals of the whole error"
-"""What the ledger knows such a question as, behind its own name: it is not served what has other intervals."""
+_WHOLE, _ACCURATE = " with intervals of the whole error", " within an error of the noise"
+"""What the ledger knows such questions as, behind their own names: they are not served what has other intervals."""
 
 
 def covers_of(error: str | None, policy: Policy) -> Covers:
@@ -75,10 +75,12 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     asked = replace(question(bare, catalogue), limited=options.max_groups is not None)
     delta = agreed("delta", price.delta, options.delta)
     epsilon = agreed("epsilon", price.epsilon, options.epsilon)
-    covers = covers_of(price.error, policy)
+    covers = Covers.NOISE if price.within is not None else covers_of(price.error, policy)
+    if price.within is not None and price.error not in {None, Covers.NOISE}:
+        raise NotAllowed("How far it may be off is about the noise alone: leave error out, or say epsilon.")
     if covers is Covers.WHOLE:  # limits that nobody declared are not bought: those that drop nothing are known
         policy = _declare_limits(policy)
-    wanted = tuple(lacking(asked, policy))
+    wanted, name = tuple(lacking(asked, policy)), _WHOLE if covers is Covers.WHOLE else ""
     if epsilon is None and price.within is None:
         raise ParameterError("epsilon", "given: what the answer may cost; or within, how far it may be off", None)
     if epsilon is not None and price.within is not None:
@@ -93,14 +95,15 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
                 "them, or let the owner declare them."
             )
         completed, limited = apply_facts(asked, policy, known)
+        if limited.limits.max_total_rows is not None:
+            name = _name_accuracy(completed, limited, session=session)
         epsilon = _find_accurate(
-            _name_covered(completed, covers),
+            _name_apart(completed, name),
             limited,
             within=price.within,
             confidence=price.confidence,
             delta=delta,
             session=session,
-            covers=covers,
         )
     assert epsilon is not None
     whole = whole_units_rounded_down(positive("epsilon", epsilon))
@@ -108,7 +111,7 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     def plan_with(facts: Known, purchase: Purchase) -> Plan:
         known, limited = apply_facts(replace(asked, grouped=purchase.grouped), policy, facts)
         made = plan(
-            _name_covered(known, covers),
+            _name_apart(known, name),
             limited,
             epsilon=purchase.rest,
             delta=delta,
@@ -121,11 +124,17 @@ def draft_sql(text: str, price: QuestionTerms, *, session: Session, catalogue: C
     return Draft(wanted=wanted, price=whole, plan=plan_with, job=lambda planned: sql_job(planned, price=whole))
 
 
-def _name_covered(asked: Question, covers: Covers) -> Question:
-    """Return the question under the name of its whole error, which is another question to the ledger."""
-    if covers is not Covers.WHOLE:
+def _name_apart(asked: Question, name: str) -> Question:
+    """Return the question under a name of its own, behind which the ledger finds no other kind of answer."""
+    if not name:
         return asked
-    return replace(asked, grouped=False, known_as=asked.identity + _WHOLE)
+    return replace(asked, grouped=False if name == _WHOLE else asked.grouped, known_as=asked.identity + name)
+
+
+def _name_accuracy(asked: Question, policy: Policy, *, session: Session) -> str:
+    """Return what an accuracy is known by: where what limits drop would be measured too, other numbers do not serve."""
+    usual = plan(asked, policy, epsilon=session.payer().terms.epsilon, payer=session.payer(), covers=Covers.DROPPED)
+    return _ACCURATE if any(part.dropped for part in usual.parts) else ""
 
 
 def _declare_limits(policy: Policy) -> Policy:
@@ -143,7 +152,6 @@ def _find_accurate(
     confidence: Real,
     delta: Real | None,
     session: Session,
-    covers: Covers,
 ) -> Fraction:
     """Find an ε at which every number is so close: that of an answer which is there already, if one is close enough.
 
@@ -151,7 +159,7 @@ def _find_accurate(
     """
     check_additive(asked)
     payer = session.payer()
-    planned = plan(asked, policy, epsilon=payer.terms.epsilon, delta=delta, payer=payer, covers=covers)
+    planned = plan(asked, policy, epsilon=payer.terms.epsilon, delta=delta, payer=payer)
     job = sql_job(planned, price=planned.epsilon)
     ask = replace(session.ask_of(job), epsilon=LOSS_UNIT)
     names = [job.question] if job.renamed is None else [job.question, job.renamed]
@@ -167,7 +175,7 @@ def _find_accurate(
     ]
     if near:
         return min(near)
-    return least_epsilon(asked, policy, within=within, confidence=confidence, delta=delta, payer=payer, covers=covers)
+    return least_epsilon(asked, policy, within=within, confidence=confidence, delta=delta, payer=payer)
 
 
 def sql_job(planned: Plan, *, price: Fraction) -> Job[Answer]:

@@ -129,7 +129,7 @@ def _covary(pairs: PairMoments, least: int) -> tuple[Array, Array, Array]:
     values = np.clip(raw / np.maximum(rows.value, 1.0), -most, most)
     reach = float(least)
     low, high = invert_ratio(pairs.together, rows, pairs.sums.laws, pairs.sums.beta, within=(-reach, reach))
-    return np.where(count.value >= least, values, np.nan), np.maximum(low, -most), np.minimum(high, most)
+    return np.where(count.value >= least, values, np.nan), low, high
 
 
 def _slope(pairs: PairMoments) -> tuple[Array, Array, Array]:

@@ -115,7 +115,7 @@ def combine_variances(sums: JointSums, total: NoisyArray, squares: NoisyArray, *
     plain = invert(mean)
     low, high = invert(expect_mean(plain[0]))[0], invert(expect_mean(plain[1]))[1]
     ends = np.minimum(low, plain[0]), np.maximum(high, plain[1])
-    lows, highs = (np.minimum(end, most).tolist() for end in ends)
+    lows, highs = (end.tolist() for end in ends)  # within what any number of rows allows, and not the noisy one
     values = np.clip(rest / np.maximum(bottom.value, 1.0), 0.0, most).tolist()
     shown = [value if size >= least else None for value, size in zip(values, count.value.tolist(), strict=True)]
     return make_numbers(shown, lows, highs)

@@ -12,7 +12,6 @@ from hubbub.policy.tables import Policy
 from hubbub.privacy.filter import LOSS_UNIT
 from hubbub.privacy.ways import Payer
 from hubbub.query.aggregates.function import CONFIDENCE
-from hubbub.query.plan.covering import Covers
 from hubbub.query.plan.plan import Plan, plan
 from hubbub.query.question import Question
 
@@ -28,13 +27,12 @@ def least_epsilon(
     confidence: Real = CONFIDENCE,
     delta: Real | None = None,
     payer: Payer | None = None,
-    covers: Covers = Covers.NOISE,
 ) -> Fraction:
     """Find an ε at which every number is within so much of the exact one, each with this confidence."""
     check_additive(question)
 
     def good(epsilon: Fraction) -> bool:
-        planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer, covers=covers)
+        planned = plan(question, policy, epsilon=epsilon, delta=delta, payer=payer)
         return is_within(planned, within=within, confidence=confidence)
 
     high = policy.budget.epsilon if payer is None else payer.terms.epsilon

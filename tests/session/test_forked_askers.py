@@ -47,8 +47,8 @@ def ask_in_child(db: hb.Database, child: int) -> tuple[int, int]:
     if process == 0:
         try:
             shared = db.sql(SUM, epsilon=1).rows[0][0]
-            own = db.sql(f"SELECT count(*) AS n FROM people WHERE x <> {10 + child}", epsilon=1e-6).rows[0][0]
-            os.write(writing, f"{shared} {own}".encode())
+            own = db.sql(f"SELECT count(*) AS n FROM people WHERE x <> {10 + child}", epsilon=1e-6)
+            os.write(writing, f"{shared} {own.noisy[0][0]}".encode())
         finally:
             os._exit(0)
     os.close(writing)

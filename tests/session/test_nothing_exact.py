@@ -73,7 +73,9 @@ PAID: dict[str, Callable[[hb.Database], object]] = {
     "run": lambda db: db.run(sql_job(db.plan(COUNT, epsilon=Fraction(1, 90)), price=Fraction(1, 90))),
     "sql": lambda db: db.sql(COUNT, epsilon=Fraction(1, 80)),
 }
-ATTRIBUTES = {"_engine", "_public", "_session", "budget", "ledger", "log", "policy", "principal"}
+ATTRIBUTES = {"_engine", "_public", "_session", "_where", "budget", "ledger", "log", "policy", "principal"}
+OWNERS: dict[str, Callable[[hb.Database], object]] = {"statements": lambda db: db.statements(COUNT, epsilon=1)}
+"""What only the owner may ask, although it holds nothing exact."""
 ENDS = {"close"}
 
 
@@ -84,7 +86,13 @@ def public(db: hb.Database) -> tuple[Scan, list[Column]]:
 
 def test_every_attribute_and_method_is_in_a_list(db: hb.Database) -> None:
     own = {name for name in dir(db) if not name.startswith("__")}
-    assert own == FREE.keys() | PAID.keys() | ATTRIBUTES | ENDS
+    assert own == FREE.keys() | PAID.keys() | OWNERS.keys() | ATTRIBUTES | ENDS
+
+
+@pytest.mark.parametrize("path", OWNERS)
+def test_what_is_the_owners_is_refused_to_others(db: hb.Database, path: str) -> None:
+    with pytest.raises(NotAllowed, match="for the owner"):
+        OWNERS[path](db)
 
 
 def numbers_in(value: object, *, seen: set[int] | None = None, depth: int = 12) -> Iterator[float]:

@@ -73,6 +73,21 @@ def test_limits_follow_what_people_have(world: World) -> None:
         assert advice.toml.startswith("[limits]\nmax_groups = ")
 
 
+def test_few_people_with_many_rows_are_not_left_beyond_the_most_rows(world: World) -> None:
+    """None of them can be told from noise alone, but all of them together are what limits would drop."""
+    heavy = [row(person, ward="a", nights=1) for person in range(500) for _ in range(int(600 / (1 + person)) + 1)]
+    db = world.load(heavy, limits=LIMITS)
+    for epsilon in (1, Fraction(6, 5), Fraction(7, 5)):
+        advice = db.advise(epsilon=epsilon, key=str(epsilon))
+        total, rows = found(advice, Advised.TOTAL), found(advice, Advised.ROWS, "ward")
+        assert total.limit is not None
+        assert rows.limit is not None
+        assert total.limit >= min(total.errors, key=lambda each: each.whole).limit
+        said = dict(line.split(" = ") for line in advice.toml.splitlines() if line.startswith("max_"))
+        assert int(said["max_total_rows"]) == max(total.limit, rows.limit)
+        assert int(said["max_rows"]) <= int(said["max_total_rows"])
+
+
 def test_asked_again_it_is_free_whatever_questions_cost(world: World) -> None:
     db = world.load(crowd(4), limits=LIMITS)
     first = db.advise(epsilon=2)

@@ -139,11 +139,14 @@ class Advice:
 
     @property
     def toml(self) -> str:
-        """Write the lines for ``hubbub.toml``; a limit of several columns is the largest of theirs."""
+        """Write the lines for ``hubbub.toml``; a limit of several columns is the largest of theirs, and no
+        group of a person has more rows than all groups together."""
         lines = ["[limits]"]
         for advised in (Advised.GROUPS, Advised.ROWS, Advised.TOTAL):
-            found = [one.limit for one in self.limits if one.advised is advised and one.limit is not None]
-            lines += [f"{advised} = {max(found)}"] if found else []
+            counts_rows = {Advised.ROWS, Advised.TOTAL} if advised is Advised.TOTAL else {advised}
+            found = [one.limit for one in self.limits if one.advised in counts_rows and one.limit is not None]
+            is_known = any(one.advised is advised and one.limit is not None for one in self.limits)
+            lines += [f"{advised} = {max(found)}"] if is_known else []
         bounds = [one for one in self.limits if one.bounds is not None and one.column is not None]
         if bounds:
             lines += ["", header("tables", self.table, "columns")]
@@ -215,7 +218,8 @@ def _advise_one(asked: AdvisingLook, noisy: Sequence[int], noise: Fraction, pric
         return AdvisedLimit(advised=asked.advised, column=asked.column)
     best = min(range(len(errors)), key=lambda place: errors[place].whole)
     if asked.advised is Advised.TOTAL:
-        place = find_last(noisy, noise)
+        least = next(place for place, edge in enumerate(fact.edges) if edge >= errors[best].limit)
+        place = max(least, find_last(noisy, noise))  # of few people nobody is told from noise, long before their last
         most, beyond = int(fact.edges[place]), count_beyond(noisy[place + 1 :], noise)
         return AdvisedLimit(advised=asked.advised, column=None, limit=most, errors=tuple(errors), beyond=beyond)
     chosen = errors[best].limit

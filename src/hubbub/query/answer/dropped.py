@@ -34,7 +34,7 @@ class DroppedShare:
     def sentence(self) -> str:
         """Say it in words."""
         if self.share is None:
-            return f"within the noise, no {self.what} lie beyond {self.limits}"
+            return f"too few {self.what} lie beyond {self.limits} to be told from the noise"
         return f"about {100 * self.share:.2g}% of {self.what} lie beyond {self.limits}"
 
 

@@ -151,7 +151,9 @@ def test_a_count_below_one_says_nothing() -> None:
     assert ask(Moment.COVAR_POP, 0, 5) == NoisyNumber(None, -100.0, 100.0)
     assert ask(Moment.REGR_SLOPE, 0, 5) == NoisyNumber(None, None, None)
     assert ask(Moment.REGR_INTERCEPT, 0, 5) == NoisyNumber(None, None, None)
-    assert ask(Moment.COVAR_SAMP, 1, 5) == NoisyNumber(None, -100.0, 100.0)
+    assert ask(Moment.COVAR_SAMP, 1, 5) == NoisyNumber(None, -200.0, 200.0), (
+        "a sample of two has twice what its rows have"
+    )
     assert ask(Moment.COVAR_SAMP, 2, 5) == NoisyNumber(5.0, 5.0, 5.0)
 
 
